@@ -1,6 +1,7 @@
 """Test that the answers in memory equal those in the database, in whatever order records arrive or are removed."""
 
 import itertools
+import threading
 from contextlib import suppress
 
 import numpy as np
@@ -263,3 +264,13 @@ def test_answers_of_one_participant(db):
     for wrong in ({"image": "z"}, {"image": "a", "participant": "nobody"}):
         with pytest.raises(LookupError, match=r"no image|no participant"):
             answers.tally(**wrong)
+
+
+def test_a_thread_that_has_died_is_replaced(db):
+    study = register_study(db)
+    live = monitor.LiveData(db)
+    dead = threading.Thread(target=lambda: None)
+    dead.start()
+    dead.join()
+    live._reader(study)._thread = dead
+    assert live.answers(study, LONG_S) is not None

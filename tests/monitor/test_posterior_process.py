@@ -1,6 +1,7 @@
 """Test the posterior of an image: what it depends on, and its computation in the background."""
 
 import pickle
+import sys
 import threading
 from functools import partial
 
@@ -324,3 +325,19 @@ def test_the_entropy_of_a_chooser_lies_within_its_interval():
     assert found.entropy == pytest.approx(np.median(entropies))
     share = (above - below) / len(entropies)
     assert share == pytest.approx(found.confidence, abs=2 / len(entropies))
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Exception in thread vseg-posteriors"
+)  # pytest reports what the test itself raises
+def test_a_thread_that_has_died_is_replaced():
+    service = PosteriorService()
+    try:
+        service.request("image", "1", partial(sys.exit, "the thread ends"))
+        service._thread.join(LONG_S)
+        assert not service._thread.is_alive()
+        while (status := service.request("image", "1", make_inputs)).latest is None and not status.failed:
+            service.wait(LONG_S)
+        assert status.failed == ""
+    finally:
+        service.close()

@@ -9,7 +9,8 @@ pages from the log to the file (a checkpoint), but SQLite announces each checkpo
 the file has changed, and the index says that there was no checkpoint, another program has written to the file.
 
 The files are read through SQLite's own descriptors. Opening them again would be wrong: on POSIX systems, closing any
-descriptor of a file gives up all locks that the process holds on it, SQLite's included.
+descriptor of a file gives up all locks that the process holds on it, SQLite's included. On Windows, where the time of
+an open file changes late, only the devices and inodes are compared.
 """
 
 import os
@@ -56,8 +57,8 @@ class FileWatch:
         self._file_id = _get_id(file)
         self._log_ids: tuple[FileId | None, ...] | None = None  # of log and index; None if nobody writes
         self._seen: tuple[FileState, _Checkpoints] | None = None
-        self._header = _FileStart(file, checksum.HEADER_BYTES)
-        self._index_start = _FileStart(self.index, INDEX_BYTES)
+        self._header = _FileStart(checksum.HEADER_BYTES)
+        self._index_start = _FileStart(INDEX_BYTES)
         self._lock = threading.Lock()
         self._overwritten = False
         self.is_log_deleted = False
@@ -142,20 +143,13 @@ class FileWatch:
 class _FileStart:
     """The first bytes of a file that SQLite has open in this process."""
 
-    def __init__(self, file: str, length: int):
-        self._file, self._length = file, length
+    def __init__(self, length: int):
+        self._length = length
         self._descriptor: int | None = None
 
     def read(self, file_id: FileId | None) -> bytes | None:
-        """Return the bytes of the file with this device and inode; None if they cannot be read."""
-        if hasattr(os, "pread"):
-            content = self._read_by_descriptor(file_id)
-        else:  # Windows, where locks belong to descriptors
-            content = _read_by_name(self._file, self._length)
-        return content if content is not None and len(content) == self._length else None
-
-    def _read_by_descriptor(self, file_id: FileId | None) -> bytes | None:
-        if file_id is None:
+        """Return the bytes of the file with this device and inode; None if they cannot be read, as on Windows."""
+        if file_id is None or not hasattr(os, "pread"):
             return None
         if self._descriptor is None or _get_id(self._descriptor) != file_id:
             self._descriptor = next((each for each in _list_descriptors() if _get_id(each) == file_id), None)
@@ -166,7 +160,8 @@ class _FileStart:
         except OSError:
             return None
         # SQLite may have closed it just now, and its number may have been given to another file.
-        return content if _get_id(self._descriptor) == file_id else None
+        is_same = _get_id(self._descriptor) == file_id
+        return content if is_same and len(content) == self._length else None
 
 
 def _list_descriptors() -> list[int]:
@@ -174,14 +169,6 @@ def _list_descriptors() -> list[int]:
         return [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
         return []
-
-
-def _read_by_name(file: str, length: int) -> bytes | None:
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(length)
-    except OSError:
-        return None
 
 
 def _get_id(file: str | int) -> FileId | None:

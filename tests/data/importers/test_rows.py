@@ -5,6 +5,7 @@ import json
 import pytest
 
 from vseg.data.importers.rows import RunNumbers, TextFile, read_rows
+from vseg.data.importers.trials import find_image_address
 from vseg.errors import InvalidInput, VsegWarning
 
 TRIALS = [{"rt": 512, "response": "f"}, {"rt": None, "response": None}]
@@ -12,6 +13,18 @@ TRIALS = [{"rt": 512, "response": "f"}, {"rt": None, "response": None}]
 
 def read(text: str, **options) -> list:
     return list(read_rows(TextFile("data", text, **options), RunNumbers()))
+
+
+def test_many_results_in_one_file():
+    """The time grows with their number: this took minutes when each was compared with all others."""
+    results = [[{"time_elapsed": 1}, {"time_elapsed": number}] for number in range(60_000)]
+    assert len(read("\n".join(map(json.dumps, results)))) == 120_000
+
+
+def test_markup_without_an_address():
+    """The time grows with its length: this took minutes when each tag was read to the end of the text."""
+    markup = 200_000 * "<img "
+    assert find_image_address(markup) == markup
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ together in one JSON document or one CSV file: usually one participant in one se
 """
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -104,17 +105,19 @@ def _json_rows(file: TextFile, runs: RunNumbers) -> Iterator[Row]:
 
 def _drop_duplicates(file: TextFile) -> Iterator[Any]:
     """Yield the documents of a file; one that was stored twice, as when a page submits and appends, only once."""
-    seen: list[Any] = []
+    seen: set[bytes] = set()
     for document in _parse_documents(file):
         if _has_times(document):
-            if document in seen:
+            # Comparing the documents with each other would take time that grows with the square of their number.
+            digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
+            if digest in seen:
                 warnings.warn(
                     f"{file.name} holds the same {len(document)} trials twice, with the same times; read once.",
                     VsegWarning,
                     stacklevel=2,
                 )
                 continue
-            seen.append(document)
+            seen.add(digest)
         yield document
 
 

@@ -14,7 +14,7 @@ from vseg.data.importers.mapping import DOTS, ColumnMapping, as_text, has_dots
 from vseg.data.importers.rows import Row
 from vseg.errors import InvalidInput
 
-IMG_SRC = re.compile(r"<img\b[^>]*?\bsrc\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+IMG_SRC = re.compile(r"<img\b[^<>]*?\bsrc\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
 LONGEST_NAME = 200
 
 T = TypeVar("T")
