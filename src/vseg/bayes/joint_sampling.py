@@ -64,6 +64,8 @@ INFORMED_ABOVE = 1.5  # curvature above which a direction has a mass of its own;
 MIN_EXCESS = 1.5  # variance in the pilot run above which the mass along a direction is reduced
 MAX_EXCESS = 16.0  # labels that change in the pilot run look like more
 RANDOM_STARTS = 6  # random fields from which other modes are looked for
+ROUGH_TOLERANCE = 1e-4  # of modes in a first search
+WORSE_BY = 15.0  # nats by which a mode then costs more than the best, and is given up
 SAME_COST = 0.05
 SHORTER = 1.3  # functions are kept that matter at lengths down to the fitted one over this
 PAIRS_WATCHED = 20  # random pairs whose P(same) is watched for convergence
@@ -231,7 +233,7 @@ def prepare_starts(
     fields = [fit.fields]
     if rng is not None:
         fields += list(fit.scale * rng.standard_normal((RANDOM_STARTS, *fit.fields.shape)))
-    modes = [find_mode(own, own_root, [project_fields(each, root)]) for each in fields]
+    modes = _find_modes(own, own_root, [project_fields(each, root) for each in fields])
     model = model._replace(reference=log_sd)
     found = [_describe_mode(mode, own_root, own, contrasts) for mode in _distinct(modes)]
     best = max(each.evidence for each in found)
@@ -243,6 +245,14 @@ def prepare_starts(
 def _scaled_root(tall: Floats, log_sd: Floats) -> CovarianceRoot:
     scaled = np.ascontiguousarray(tall * np.exp(log_sd))
     return CovarianceRoot(np.ascontiguousarray(scaled.T), scaled)
+
+
+def _find_modes(answers: AnswerCounts, root: CovarianceRoot, weights: Sequence[Floats]) -> list[Mode]:
+    """Return the modes reached from these weights (K-1, m) each, without those that are clearly worse than the best."""
+    rough = [find_mode(answers, root, [each], tolerance=ROUGH_TOLERANCE) for each in weights]
+    best = min(mode.cost for mode in rough)
+    near = [mode for mode in rough if mode.cost - best <= WORSE_BY]
+    return [find_mode(answers, root, [mode.weights]) for mode in near]
 
 
 def _distinct(modes: Sequence[Mode]) -> list[Mode]:
@@ -344,9 +354,9 @@ def sample_joint(
         for done in range(0, budget, ROUND):
             count = min(ROUND, budget - done)
             list(pool.map(lambda chain, count=count: chain.advance(count, 0, pairs), chains))
-            convergence = _assess(chains)
-            if convergence.is_good:
+            if _agree(chains):
                 break
+        convergence = _assess(chains)
         kept = _evenly_spaced(chains, draws)
     prior = starts[0].model.prior
     theta = np.where(prior.is_free, np.stack([chain.theta for chain in chains]), prior.value)
@@ -460,14 +470,23 @@ def _random_numbers(
     )
 
 
+def _agree(chains: Sequence[_Chain]) -> bool:
+    """Return whether the convergence is good; the first quantity for which it is not saves looking at the others."""
+    return all(assess_convergence([values]).is_good for values in _watched_quantities(chains))
+
+
 def _assess(chains: Sequence[_Chain]) -> Convergence:
-    quantities = [
+    accepted = float(np.mean([chain.accepted for chain in chains]))
+    return assess_convergence(_watched_quantities(chains), accepted)
+
+
+def _watched_quantities(chains: Sequence[_Chain]) -> list[Floats]:
+    """Return the mean entropy, the log posterior, and P(same) of some pairs, (chains, draws) each."""
+    return [
         np.stack([chain.entropies for chain in chains]),
         np.stack([-chain.costs for chain in chains]),
         *np.moveaxis(np.stack([chain.watched for chain in chains]), -1, 0),
     ]
-    accepted = float(np.mean([chain.accepted for chain in chains]))
-    return assess_convergence(quantities, accepted)
 
 
 def _watched_pairs(model: JointModel, seeds: np.random.SeedSequence) -> NDArray[np.int64]:
