@@ -88,6 +88,13 @@ def test_the_fast_softmax_is_the_softmax(size):
     np.testing.assert_allclose(found, softmax_fields(fields, contrasts), rtol=1e-12, atol=1e-300)
 
 
+def test_fast_exponentials_on_both_sides_of_zero():
+    x = np.concatenate([np.linspace(-600, 600, 1001), [-1e-9, 0.0, 1e-9]])
+    found = x.copy()
+    coarse_grid.exponentials(found)
+    np.testing.assert_allclose(found, np.exp(x), rtol=1e-14)
+
+
 def test_coarse_answers_keep_every_trial():
     tally = Responses(Grid(40), [0, 0, 0, 41, 1599, 5], [1, 79, 1599, 1598, 1, 1], [1, 1, 0, 0, 1, 0]).tally()
     apart, counts = coarsen(tally)

@@ -14,7 +14,6 @@ from vseg.bayes.linear_algebra import (
     cholesky_upper,
     combine_rows,
     dot8,
-    invert_lower,
     multiply,
     orthogonal_root,
 )
@@ -91,13 +90,6 @@ def test_results_do_not_depend_on_blas_threads():
     }  # fmt: skip
     assert len(digests) == 1
     assert len(digests.pop().strip()) == hashlib.sha256().digest_size * 2
-
-
-@given(size=st.integers(1, 12), seed=seeds)
-def test_invert_lower(size, seed):
-    A = np.random.default_rng(seed).standard_normal((size, size))
-    factor = np.linalg.cholesky(A @ A.T + np.eye(size))
-    np.testing.assert_allclose(invert_lower(factor) @ factor, np.eye(size), atol=1e-9)
 
 
 @given(rows=st.integers(1, 6), inner=st.integers(1, 13), columns=st.integers(1, 9), seed=seeds)

@@ -250,7 +250,7 @@ def test_other_layouts_and_priors(observed):
     )
     few = responses.take(np.arange(60))
     picture = np.repeat((255 * truth.image[:, :, :1]).astype(np.uint8), 8, axis=0).repeat(8, axis=1)[:, :, 0]
-    longer = {"segments": 3, "budget": 100, "seed": 1, "threads": 1}  # their medians are compared
+    longer = {"segments": 3, "budget": 1000, "seed": 1, "threads": 1}  # their medians are compared
     by_image = fit_quietly(few, prior="image", image=picture, **longer)
     check_result(by_image, 3)
     assert by_image.spatial is not None

@@ -26,12 +26,13 @@ from vseg._support.numba_cache import compiled
 from vseg.bayes.coarse_grid import (
     NO_INTERPOLATION,
     Interpolation,
+    exponentials,
     interpolate,
     interpolate_back,
     softmax_columns,
 )
 from vseg.bayes.linear_algebra import multiply
-from vseg.bayes.model import MIN_PROBABILITY, softmax_fields
+from vseg.bayes.model import MIN_PROBABILITY
 
 HYPERPARAMETERS = 6
 MAX_LOGIT = 40.0  # of the lapses
@@ -150,17 +151,22 @@ def spectrum(theta, model):
     change = share * (1.0 - logistic(logit))
     log_sd = np.empty(m)
     slopes = np.empty((2, m))
+    variances = np.empty((2, m))
+    by_length = np.empty((2, m))
     for j in range(m):
-        first, first_slope = interpolate_table(model.first, row, part, j)
-        second, second_slope = interpolate_table(model.second, row, part, j)
-        first = np.exp(first)
-        second = np.exp(second)
-        variance = (1.0 - share) * first + share * second
-        log_sd[j] = log_scale + 0.5 * np.log(variance)
-        slopes[0, j] = (
-            0.5 * slope * ((1.0 - share) * first * first_slope + share * second * second_slope) / variance
-        )
-        slopes[1, j] = 0.5 * change * (second - first) / variance
+        variances[0, j], by_length[0, j] = interpolate_table(model.first, row, part, j)
+        variances[1, j], by_length[1, j] = interpolate_table(model.second, row, part, j)
+    exponentials(variances[0])
+    exponentials(variances[1])
+    for j in range(m):
+        first = (1.0 - share) * variances[0, j]
+        second = share * variances[1, j]
+        half = 0.5 / (first + second)
+        slopes[0, j] = half * slope * (first * by_length[0, j] + second * by_length[1, j])
+        slopes[1, j] = half * change * (variances[1, j] - variances[0, j])
+        log_sd[j] = first + second
+    for j in range(m):
+        log_sd[j] = log_scale + 0.5 * np.log(log_sd[j])
     return log_sd, slopes
 
 
@@ -183,15 +189,25 @@ def answer_line(lapses, bias, floor, K):
 @compiled
 def weight_factors(log_sd, model):
     """Return u/w and σ (m,) for these log σ."""
-    return np.exp(-model.centring * (log_sd - model.reference)), np.exp(log_sd)
+    factor = -model.centring * (log_sd - model.reference)
+    sd = log_sd.copy()
+    exponentials(factor)
+    exponentials(sd)
+    return factor, sd
 
 
 @compiled
 def compute_weights_and_maps(x, model, log_sd):
     """Return the weights u (K-1, m) and softmax(f) (n, K) at a position."""
+    factor, sd = weight_factors(log_sd, model)
+    return weigh_and_map(x, model, factor, sd)
+
+
+@compiled
+def weigh_and_map(x, model, factor, sd):
+    """Return the weights u (K-1, m) and softmax(f) (n, K) at a position, for its `weight_factors`."""
     C = model.contrasts.shape[1]
     m = model.wide.shape[0]
-    factor, sd = weight_factors(log_sd, model)
     u = np.empty((C, m))
     y = np.empty((C, m))
     for c in range(C):
@@ -205,9 +221,9 @@ def compute_weights_and_maps(x, model, log_sd):
 def compute_maps_from_functions(y, model):
     """Return softmax(f) (n, K) for the weighted functions y = σu, (K-1, m)."""
     fields = multiply(y, model.wide)
-    if model.interpolation.size == 0:
-        return softmax_fields(fields, model.contrasts)
-    return softmax_columns(interpolate(fields, model.interpolation), model.contrasts)
+    if model.interpolation.size > 0:
+        fields = interpolate(fields, model.interpolation)
+    return softmax_columns(fields, model.contrasts)
 
 
 @compiled
@@ -227,7 +243,8 @@ def joint_cost(x, model, with_cost=True):
         if prior.is_free[k] and not abs(theta[k] - prior.centre[k]) < limit:
             return np.inf, np.zeros(x.shape[0])
     log_sd, slopes = spectrum(theta, model)
-    u, p = compute_weights_and_maps(x, model, log_sd)
+    factor, sd = weight_factors(log_sd, model)
+    u, p = weigh_and_map(x, model, factor, sd)
     n = p.shape[0]
     lapses, bias, floor = noise_rates(theta, prior)
     low, span = answer_line(lapses, bias, floor, K)
@@ -260,16 +277,14 @@ def joint_cost(x, model, with_cost=True):
             g[i, k] += pull * p[j, k]
             g[j, k] += pull * p[i, k]
     gradient = np.zeros(x.shape[0])
-    along = np.zeros((C, n))
+    by_field = np.empty((K, n))
     for i in range(n):
         mean = 0.0
         for k in range(K):
             mean += g[i, k] * p[i, k]
         for k in range(K):
-            f = p[i, k] * (g[i, k] - mean)
-            for c in range(C):
-                along[c, i] += model.contrasts[k, c] * f
-    factor, sd = weight_factors(log_sd, model)
+            by_field[k, i] = p[i, k] * (g[i, k] - mean)
+    along = multiply(model.contrasts.T, by_field)
     if model.interpolation.size > 0:
         along = interpolate_back(along, model.interpolation)
     projected = multiply(along, model.tall)
@@ -366,9 +381,11 @@ def hyper_cost(theta, model):
 @compiled
 def fields_cost(squares, log_sd, C):
     """Return -log density of y = σu up to a constant, for the sums of y² over the K-1 fields, (m,)."""
+    precision = -2.0 * log_sd
+    exponentials(precision)
     value = 0.0
     for j in range(squares.shape[0]):
-        value += C * log_sd[j] + 0.5 * squares[j] * np.exp(-2.0 * log_sd[j])
+        value += C * log_sd[j] + 0.5 * squares[j] * precision[j]
     return value
 
 

@@ -3,9 +3,9 @@
 prepare_starts   the joint model around a Laplace fit, and the likely modes where chains start
 sample_joint     chains from different starts; draws until R-hat and effective sample size are good, or a budget ends
 
-The mass matrix of a chain is the expected curvature at the mode from which it starts, reduced after a pilot run along
-the directions that turned out to be longer than that. `hmc.run_chain` has fixed hyper-parameters; it is kept apart
-because replays of adaptive studies need exactly its sums.
+The mass matrix of a chain is the expected curvature at the mode from which it starts, along the directions about which
+the answers say something, and 1 along all others. It is reduced after a pilot run where draws varied more than that.
+`hmc.run_chain` has fixed hyper-parameters; it is kept apart because replays of adaptive studies need exactly its sums.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ from vseg.bayes.joint_model import (
     update_hyperparameters,
 )
 from vseg.bayes.lapses import BETA, CatchCounts
-from vseg.bayes.linear_algebra import cholesky_upper, combine_rows, dot4, invert_lower, sum_of_squares
+from vseg.bayes.linear_algebra import combine_rows, dot4, sum_of_squares
 from vseg.bayes.model import AnswerCounts, CovarianceRoot, compute_maps, helmert_contrasts, scaled_jacobian
 from vseg.bayes.priors import LENGTH_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
 from vseg.bayes.segment_evidence import PLAUSIBLE_WITHIN
@@ -60,9 +60,12 @@ TRAVEL = 1.8  # mean length of a trajectory, in standard deviations
 MAX_STEPS = 50
 FIRST_STEP = 0.3
 ACCEPTANCE = 0.8
-LONG_ABOVE = 2.0  # variance in the pilot run above which the mass along a direction is reduced
-MAX_LONG = 40
+INFORMED_ABOVE = 1.5  # curvature above which a direction has a mass of its own; that of the prior is 1
+MIN_EXCESS = 1.5  # variance in the pilot run above which the mass along a direction is reduced
+MAX_EXCESS = 16.0  # labels that change in the pilot run look like more
 RANDOM_STARTS = 6  # random fields from which other modes are looked for
+ROUGH_TOLERANCE = 1e-4  # of modes in a first search
+WORSE_BY = 15.0  # nats by which a mode then costs more than the best, and is given up
 SAME_COST = 0.05
 SHORTER = 1.3  # functions are kept that matter at lengths down to the fitted one over this
 PAIRS_WATCHED = 20  # random pairs whose P(same) is watched for convergence
@@ -79,6 +82,22 @@ BIAS_AT_START = (0.2, 0.8)
 Floats = NDArray[np.float64]
 
 
+class Mass(NamedTuple):
+    """A mass matrix M = I + Σ (λ_r - 1) e_r e_rᵀ: few directions, so that products with it stay in a processor's cache.
+
+    Attributes
+    ----------
+    wide, tall : (r, D), (D, r)
+        The directions e_r, which are orthonormal, and the transposed matrix; both are contiguous.
+    values : (r,)
+        λ_r.
+    """
+
+    wide: Floats
+    tall: Floats
+    values: Floats
+
+
 class JointStart(NamedTuple):
     """Where a chain starts.
 
@@ -87,18 +106,14 @@ class JointStart(NamedTuple):
     model : JointModel
     centre : (D,)
         The position of the mode that the chain starts from.
-    upper : (D, D)
-        The upper Cholesky factor U of the mass matrix M = UᵀU.
-    inverse : (D, D)
-        M⁻¹.
+    mass : Mass
     interpolation : Interpolation
         That of the model, but to all locations, not only to those of the answers.
     """
 
     model: JointModel
     centre: Floats
-    upper: Floats
-    inverse: Floats
+    mass: Mass
     interpolation: Interpolation = NO_INTERPOLATION
 
     @property
@@ -173,6 +188,8 @@ def prepare_starts(
 ) -> list[JointStart]:
     """Return the joint model around a Laplace fit with each likely mode given the fit's hyper-parameters, best first.
 
+    There are as many as chains at most.
+
     Parameters
     ----------
     answers : AnswerCounts
@@ -216,19 +233,26 @@ def prepare_starts(
     fields = [fit.fields]
     if rng is not None:
         fields += list(fit.scale * rng.standard_normal((RANDOM_STARTS, *fit.fields.shape)))
-    modes = [find_mode(own, own_root, [project_fields(each, root)]) for each in fields]
-    starts = [
-        _start_at_mode(mode, theta, own_root, own, model._replace(reference=log_sd), everywhere)
-        for mode in _distinct(modes)
-    ]
-    best = max(evidence for _, evidence in starts)
-    likely = [(start, evidence) for start, evidence in starts if best - evidence <= PLAUSIBLE_WITHIN]
-    return [start for start, _ in sorted(likely, key=lambda item: -item[1])]
+    modes = _find_modes(own, own_root, [project_fields(each, root) for each in fields])
+    model = model._replace(reference=log_sd)
+    found = [_describe_mode(mode, own_root, own, contrasts) for mode in _distinct(modes)]
+    best = max(each.evidence for each in found)
+    likely = [each for each in found if best - each.evidence <= PLAUSIBLE_WITHIN]
+    likely.sort(key=lambda each: -each.evidence)
+    return [_start_at_mode(each, theta, own_root, model, everywhere) for each in likely[:CHAINS]]
 
 
 def _scaled_root(tall: Floats, log_sd: Floats) -> CovarianceRoot:
     scaled = np.ascontiguousarray(tall * np.exp(log_sd))
     return CovarianceRoot(np.ascontiguousarray(scaled.T), scaled)
+
+
+def _find_modes(answers: AnswerCounts, root: CovarianceRoot, weights: Sequence[Floats]) -> list[Mode]:
+    """Return the modes reached from these weights (K-1, m) each, without those that are clearly worse than the best."""
+    rough = [find_mode(answers, root, [each], tolerance=ROUGH_TOLERANCE) for each in weights]
+    best = min(mode.cost for mode in rough)
+    near = [mode for mode in rough if mode.cost - best <= WORSE_BY]
+    return [find_mode(answers, root, [mode.weights]) for mode in near]
 
 
 def _distinct(modes: Sequence[Mode]) -> list[Mode]:
@@ -240,33 +264,59 @@ def _distinct(modes: Sequence[Mode]) -> list[Mode]:
     return kept
 
 
-def _start_at_mode(
-    mode: Mode,
-    theta: Floats,
-    root: CovarianceRoot,
-    answers: AnswerCounts,
-    model: JointModel,
-    interpolation: Interpolation,
-) -> tuple[JointStart, float]:
-    """Return a start at a mode with the mass matrix there, and Laplace's log evidence of the mode."""
-    jacobian = scaled_jacobian(mode.weights, root, model.contrasts, answers)
+class _DescribedMode(NamedTuple):
+    """A mode, its Laplace evidence, and what a mass matrix is made of: J, I + JᵀJ and its lower Cholesky factor."""
+
+    weights: Floats
+    evidence: float
+    jacobian: Floats
+    curvature: Floats
+    lower: Floats
+
+
+def _describe_mode(
+    mode: Mode, root: CovarianceRoot, answers: AnswerCounts, contrasts: Floats
+) -> _DescribedMode:
+    jacobian = scaled_jacobian(mode.weights, root, contrasts, answers)
     curvature = np.eye(mode.weights.size) + jacobian.T @ jacobian
-    upper = cholesky_upper(curvature)
-    variances = np.sum(invert_lower(np.ascontiguousarray(upper.T)) ** 2, axis=0)
-    informed = 1 - variances.reshape(len(mode.weights), -1).mean(axis=0)
+    lower = np.linalg.cholesky(curvature)
+    evidence = float(-mode.cost - np.log(np.diag(lower)).sum())
+    return _DescribedMode(mode.weights, evidence, jacobian, curvature, lower)
+
+
+def _start_at_mode(
+    mode: _DescribedMode, theta: Floats, root: CovarianceRoot, model: JointModel, interpolation: Interpolation
+) -> JointStart:
+    """Return a start at a mode with the mass matrix there."""
+    from scipy.linalg.lapack import dtrtri
+
+    weights = mode.weights
+    variances = np.sum(dtrtri(mode.lower, lower=1)[0] ** 2, axis=0)
+    informed = 1 - variances.reshape(len(weights), -1).mean(axis=0)
     own = model._replace(centring=np.clip(informed, 0.0, 1.0))
-    maps = compute_maps(mode.weights, root, model.contrasts)
-    mass = expected_curvature(mode.weights, theta, jacobian, curvature, maps, own)
-    centre = np.concatenate([mode.weights.ravel(), theta])
-    start = JointStart(own, centre, *_factor_mass(mass), interpolation)
-    return start, float(-mode.cost - np.log(np.diag(upper)).sum())
+    maps = compute_maps(weights, root, model.contrasts)
+    curvature = expected_curvature(weights, theta, mode.jacobian, mode.curvature, maps, own)
+    centre = np.concatenate([weights.ravel(), theta])
+    return JointStart(own, centre, _reduce_curvature(curvature), interpolation)
 
 
-def _factor_mass(mass: Floats) -> tuple[Floats, Floats]:
-    """Return the upper Cholesky factor and the inverse of a mass matrix."""
-    upper = cholesky_upper(mass)
-    inverse = invert_lower(np.ascontiguousarray(upper.T))
-    return upper, np.ascontiguousarray(inverse.T @ inverse)
+def _reduce_curvature(curvature: Floats) -> Mass:
+    """Return the mass matrix: the curvature along its informed directions and along the hyper-parameters."""
+    from scipy.linalg import eigh
+
+    size = len(curvature) - HYPERPARAMETERS
+    _, informed = eigh(curvature[:size, :size], subset_by_value=(INFORMED_ABOVE, np.inf))
+    directions = np.zeros((informed.shape[1] + HYPERPARAMETERS, len(curvature)))
+    directions[:-HYPERPARAMETERS, :size] = informed.T
+    directions[-HYPERPARAMETERS:, size:] = np.eye(HYPERPARAMETERS)
+    return _diagonalise(directions, directions @ curvature @ directions.T)
+
+
+def _diagonalise(directions: Floats, block: Floats) -> Mass:
+    """Return the mass matrix that is `block` (r, r) between these directions (r, D), and 1 along all others."""
+    values, vectors = np.linalg.eigh(block)
+    wide = np.ascontiguousarray(vectors.T @ directions)
+    return Mass(wide, np.ascontiguousarray(wide.T), values)
 
 
 def sample_joint(
@@ -304,9 +354,9 @@ def sample_joint(
         for done in range(0, budget, ROUND):
             count = min(ROUND, budget - done)
             list(pool.map(lambda chain, count=count: chain.advance(count, 0, pairs), chains))
-            convergence = _assess(chains)
-            if convergence.is_good:
+            if _agree(chains):
                 break
+        convergence = _assess(chains)
         kept = _evenly_spaced(chains, draws)
     prior = starts[0].model.prior
     theta = np.where(prior.is_free, np.stack([chain.theta for chain in chains]), prior.value)
@@ -360,7 +410,7 @@ class _Chain:
 
 def _run_pilot(start: JointStart, rng: np.random.Generator) -> JointChain:
     size, rounds = len(start.centre), WARM_UP + PILOT
-    first = start.centre + np.linalg.solve(start.upper, rng.standard_normal(size))
+    first = start.centre + multiply_by_mass(rng.standard_normal(size), start.mass, start.mass.values**-0.5)
     chain = run_joint_chain(first, start, FIRST_STEP, *_random_numbers(rng, rounds, size), WARM_UP)
     return chain._replace(positions=chain.positions[WARM_UP:])
 
@@ -374,16 +424,36 @@ def _adapt_starts(starts: Sequence[JointStart], pilots: Sequence[JointChain]) ->
     for start in starts:
         if id(start) not in adapted:
             own = [pilot.positions for other, pilot in zip(starts, pilots, strict=True) if other is start]
-            v = (np.concatenate(own) - start.centre) @ start.upper.T
-            _, sizes, directions = np.linalg.svd(
-                (v - v.mean(axis=0)) / np.sqrt(len(v) - 1), full_matrices=False
-            )
-            count = min(int(np.sum(sizes**2 > LONG_ABOVE)), MAX_LONG)
-            along = directions[:count] @ start.upper
-            excess = (along.T * (1 - 1 / sizes[:count] ** 2)) @ along
-            upper, inverse = _factor_mass(start.upper.T @ start.upper - excess)
-            adapted[id(start)] = start._replace(upper=upper, inverse=inverse)
+            adapted[id(start)] = start._replace(mass=reduce_mass(start.mass, np.concatenate(own)))
     return [adapted[id(start)] for start in starts]
+
+
+def reduce_mass(mass: Mass, positions: Floats) -> Mass:
+    """Return less mass along directions in which draws (n, D) varied more than the mass matrix tells.
+
+    Only combinations of its directions are looked at: along all others, the prior limits the variance. Even so there
+    are about as many directions as draws, and by chance the variance along some is several times the true one. Those
+    that stand out are shrunk to what is expected of the true variance along the direction found (a spiked covariance:
+    Donoho, Gavish and Johnstone, 2018).
+    """
+    v = (positions - positions.mean(axis=0)) @ (mass.tall * np.sqrt(mass.values))
+    variances, vectors = np.linalg.eigh(v.T @ v / (len(v) - 1))
+    true = shrink_variances(variances, len(variances) / (len(v) - 1))
+    across = np.sqrt(mass.values)[:, None] * vectors
+    return _diagonalise(mass.wide, (across / true) @ across.T)
+
+
+def shrink_variances(variances: Floats, ratio: float) -> Floats:
+    """Return the expected variances along sample eigenvectors, for a `ratio` of dimensions to draws; 1 if not above 1.
+
+    A variance of ℓ among the draws comes from one of λ, with ℓ = λ + λ·ratio/(λ - 1). The cosine of the angle between
+    the eigenvector and the true direction is c, with c² = (1 - ratio/(λ - 1)²)/(1 + ratio/(λ - 1)).
+    """
+    stands_out = variances > max((1 + np.sqrt(ratio)) ** 2, MIN_EXCESS)
+    both = np.where(stands_out, variances + 1 - ratio, 4.0)
+    source = 0.5 * (both + np.sqrt(np.maximum(both**2 - 4 * np.where(stands_out, variances, 1.0), 0.0)))
+    cosine2 = np.clip((1 - ratio / (source - 1) ** 2) / (1 + ratio / (source - 1)), 0.0, 1.0)
+    return np.where(stands_out, np.minimum(1 + (source - 1) * cosine2, MAX_EXCESS), 1.0)
 
 
 def _random_numbers(
@@ -400,14 +470,23 @@ def _random_numbers(
     )
 
 
+def _agree(chains: Sequence[_Chain]) -> bool:
+    """Return whether the convergence is good; the first quantity for which it is not saves looking at the others."""
+    return all(assess_convergence([values]).is_good for values in _watched_quantities(chains))
+
+
 def _assess(chains: Sequence[_Chain]) -> Convergence:
-    quantities = [
+    accepted = float(np.mean([chain.accepted for chain in chains]))
+    return assess_convergence(_watched_quantities(chains), accepted)
+
+
+def _watched_quantities(chains: Sequence[_Chain]) -> list[Floats]:
+    """Return the mean entropy, the log posterior, and P(same) of some pairs, (chains, draws) each."""
+    return [
         np.stack([chain.entropies for chain in chains]),
         np.stack([-chain.costs for chain in chains]),
         *np.moveaxis(np.stack([chain.watched for chain in chains]), -1, 0),
     ]
-    accepted = float(np.mean([chain.accepted for chain in chains]))
-    return assess_convergence(quantities, accepted)
 
 
 def _watched_pairs(model: JointModel, seeds: np.random.SeedSequence) -> NDArray[np.int64]:
@@ -488,6 +567,15 @@ def summarise_draws(positions: Floats, model: JointModel, pairs: NDArray[np.int6
 
 
 @compiled
+def multiply_by_mass(x, mass, values):
+    """Return the product of x and a mass matrix, or a power of it: that with these values (r,) instead of its own."""
+    along = combine_rows(x, mass.tall)
+    for r in range(along.shape[0]):
+        along[r] *= values[r] - 1.0
+    return x + combine_rows(along, mass.wide)
+
+
+@compiled
 def run_joint_chain(
     first,
     start,
@@ -507,6 +595,8 @@ def run_joint_chain(
     """
     rounds = noise.shape[0]
     model = start.model
+    root = np.sqrt(start.mass.values)
+    inverse = 1.0 / start.mass.values
     x = first.copy()
     value, gradient = joint_cost(x, model)
     positions = np.empty((rounds, x.shape[0]))
@@ -521,17 +611,17 @@ def run_joint_chain(
         size = np.exp(log_step) * (0.8 + 0.4 * uniform[r, 0])
         steps = min(max(int(TRAVEL * (0.5 + uniform[r, 1]) / size + 0.5), 1), MAX_STEPS)
         before = value + 0.5 * sum_of_squares(noise[r])
-        momentum = combine_rows(noise[r], start.upper) - 0.5 * size * gradient
+        momentum = multiply_by_mass(noise[r], start.mass, root) - 0.5 * size * gradient
         proposal = x.copy()
         for s in range(steps):
             is_last = s == steps - 1
-            proposal += size * combine_rows(momentum, start.inverse)
+            proposal += size * multiply_by_mass(momentum, start.mass, inverse)
             value, gradient = joint_cost(proposal, model, is_last)
             gradients += 1
             if not np.isfinite(value):
                 break
             momentum -= (0.5 * size if is_last else size) * gradient
-        gain = before - value - 0.5 * dot4(momentum, combine_rows(momentum, start.inverse))
+        gain = before - value - 0.5 * dot4(momentum, multiply_by_mass(momentum, start.mass, inverse))
         probability = 0.0
         if np.isfinite(gain):
             probability = np.exp(min(gain, 0.0))

@@ -115,22 +115,6 @@ def orthogonalise_rows(rows: Floats) -> None:
 
 
 @compiled
-def invert_lower(factor: Floats) -> Floats:
-    """Return the inverse of a lower triangular matrix, row by row."""
-    d = factor.shape[0]
-    inverse = np.zeros((d, d))
-    for i in range(d):
-        for k in range(i):
-            weight = factor[i, k]
-            for j in range(k + 1):
-                inverse[i, j] -= weight * inverse[k, j]
-        inverse[i, i] = 1.0
-        for j in range(i + 1):
-            inverse[i, j] /= factor[i, i]
-    return inverse
-
-
-@compiled
 def multiply(left: Floats, right: Floats) -> Floats:
     """Return the product of two matrices, four rows of the second at a time.
 
