@@ -13,14 +13,14 @@ segments = 2
 participants = 10
 layout = {grid = 8}
 images = [{name = "patches", colours = 2}]
-design = {blocks = 1, trials = 40}
+design = {blocks = 1, trials = 60}
 practice = {trials = 0}
 catch = {per_block = 0}
 breaks = {every_trials = 0}
 calibration = {distance = false, gamma = false}
 timing = {preview_ms = 200}
 """
-SHORT_STUDY = STUDY.replace("grid = 8", "grid = 4").replace("trials = 40", "trials = 8")
+SHORT_STUDY = STUDY.replace("grid = 8", "grid = 4").replace("trials = 60", "trials = 8")
 
 
 def stored(server):
@@ -33,7 +33,7 @@ def column(rows, name):
     return np.array([row[name] for row in rows])
 
 
-def test_durations_over_forty_trials(serve, visitor):
+def test_durations_over_sixty_trials(serve, visitor):
     """The median is within 1 ms of 300 ms, 95 % within half a frame; other trials are flagged and repeated."""
     server = serve(STUDY)
     visitor(server.url).walk("done")
@@ -46,7 +46,7 @@ def test_durations_over_forty_trials(serve, visitor):
         late = np.array(["late" in row["flags"] for row in rows])
         assert late[off > frame_ms / 2 + 0.5].all()
     good = [row["item"] for row in rows if not row["flags"]]
-    assert sorted(good) == list(range(40))
+    assert sorted(good) == list(range(60))
     assert (column(rows, "image_onset_ms") >= column(rows, "cue_onset_ms")).all()
     assert (column(rows, "rt_ms") > 0).all()
 
