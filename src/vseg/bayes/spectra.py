@@ -22,7 +22,7 @@ MAX_DETAIL = 0.3  # largest share of the variance that is detail
 MAX_GROUP_SHARE = 0.95
 SPATIAL_DETAIL = 0.05  # share of detail in the spatial part of a group prior
 MAX_FUNCTIONS = 160  # of a spatial basis
-NEGLIGIBLE_SHARE = 0.01  # share of the variance that functions left out may have together
+NEGLIGIBLE_SHARE = 0.003  # share of the variance that functions left out may have together
 NEGLIGIBLE_VARIANCE = 0.02  # and the variance of each of them, relative to the largest
 SMALLEST_VARIANCE = 1e-9
 
