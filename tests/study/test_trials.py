@@ -197,9 +197,9 @@ def test_only_the_answers_of_practice_trials_are_sent():
     found = draw_trials(study(practice=4, catch=3), [Unit("cat", 0)], SIZES)
     wire = found.to_wire()
     assert wire["answer"] == found.answer[:4] + [None] * (len(found) - 4)
-    assert {name: column for name, column in wire.items() if name != "answer"} == {
-        name: getattr(found, name) for name in wire if name != "answer"
-    }
+    assert wire["catch"] == [], "a page does not need to know, and a program should not"
+    others = [name for name in wire if name not in ("answer", "catch")]
+    assert {name: wire[name] for name in others} == {name: getattr(found, name) for name in others}
     assert None not in found.answer[:4]
     assert set(map(len, wire.values())) == {len(found)}
 
