@@ -14,7 +14,8 @@ STORED = json.loads(Path(__file__).with_name("nuts.json").read_text(encoding="ut
 LEVELS = np.array(STORED["levels"])
 SEEDS = range(4)
 LIMIT = 4.0  # standard errors; there are about 200 comparisons with each kind of reference
-TRUNCATED = 0.02  # share of the probability that lies elsewhere since the basis is truncated, beyond these errors
+# Share of the probability that lies elsewhere because the basis is truncated, beyond these errors.
+TRUNCATED = 0.02
 
 
 @pytest.fixture(scope="module", params=list(STORED["problems"]))

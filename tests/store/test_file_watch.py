@@ -94,6 +94,39 @@ def test_a_log_that_was_replaced_is_not_written_to_the_file(answers):
     assert answers.db._log_rescue is None
 
 
+def test_a_deleted_log_is_not_written_to_a_file_that_was_copied_over_the_database(answers, tmp_path):
+    """As when a backup is restored in place beside a running server, and the log that does not belong to it removed."""
+    copy = tmp_path / "copy.db"
+    assert answers.store(5) is None
+    store.backup.back_up(answers.db, copy)
+    assert answers.store(5) is None
+    shutil.copyfile(copy, answers.file)
+    for name in ("-wal", "-shm"):
+        Path(f"{answers.file}{name}").unlink()
+    assert "Another program has written to the database file" in str(answers.store())
+    assert answers.db._log_rescue is None
+    assert answers.file.read_bytes() == copy.read_bytes()
+
+
+def test_a_file_that_is_copied_over_a_database_reopened_after_a_crash(tmp_path):
+    """SQLite then tells nothing about checkpoints before there is one."""
+    file, copy, code = (
+        tmp_path / "vseg.db",
+        tmp_path / "copy.db",
+        CRASH.format(tests=str(Path(__file__).parents[1])),
+    )
+    subprocess.run(
+        [sys.executable, "-c", code.replace("db._log_rescue.join()", ""), file], check=True, timeout=120
+    )
+    assert Path(f"{file}-wal").stat().st_size > 0
+    shutil.copyfile(file, copy)
+    with store.open(f"sqlite:///{file}") as db:
+        reopened = Answers(db, file)
+        assert reopened.store(3) is None
+        shutil.copyfile(copy, file)
+        assert "Another program has written to the database file" in str(reopened.store())
+
+
 def test_a_log_that_is_put_back_works_again(answers, tmp_path):
     assert answers.store(5) is None
     Path(f"{answers.file}-wal").rename(tmp_path / "away")
@@ -122,7 +155,7 @@ def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database
     assert type(error) is VsegError, "a page sends it again"
     assert "Another program has written to the database file" in str(error)
     for use in (answers.db.check_health, answers.db.check_file_in_place):
-        with pytest.raises(VsegError, match="responses may be missing: stop vseg and restore"):
+        with pytest.raises(VsegError, match="stop vseg and keep a copy of the file"):
             use()
 
 

@@ -2,7 +2,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event as sql, func, select
 
 from stored_sessions import (
     MINUTE,
@@ -525,3 +525,22 @@ def run_simultaneously(many: int, work):
 
     with ThreadPoolExecutor(many) as pool:
         return list(pool.map(wait_and_work, range(many)))
+
+
+def test_a_first_answer_that_arrives_while_empty_sessions_are_deleted_is_kept(postgres_url, monkeypatch):
+    """On SQLite nobody else writes meanwhile."""
+    with store.open(postgres_url) as db, store.open(postgres_url) as other_worker:
+        study = register_study(db, participants=2)
+        old, answering = (begin_session(db, study, now_ms=NOW - 60 * MINUTE).session for _ in range(2))
+
+        def answer(connection, cursor, statement, *_) -> None:
+            if "FOR UPDATE SKIP LOCKED" in statement and not count(db, responses):
+                store.responses.append(other_worker, answering.id, [response(0)], []).result()
+
+        sql.listen(db._writing, "before_cursor_execute", answer)
+        monkeypatch.setattr(assignment, "EXTRA_DAILY_SESSIONS", -2 * assignment.DAILY_SESSIONS_PER_PLACE)
+        with db.writing() as connection:
+            assignment.delete_old_empty_sessions(connection, study.id, study.study, NOW)
+        assert count(db, responses) == 1
+        with db.reading() as connection:
+            assert connection.scalars(select(sessions.c.id)).all() == [answering.id], f"{old.name} is deleted"

@@ -20,8 +20,8 @@ MIN_REPEATS, GUESSING_P = 30, 0.05
 MAX_CHANCE = 0.9  # above, nearly all answers are the same, and agree whatever was shown
 MIN_REFRESH_HZ = 50
 TOO_FAST = (
-    "All answers arrived in less time than the trials take to be shown, as if a program had sent them; no completion "
-    "code was given."
+    "All answers arrived in less time than the trials take to be shown, as if a program had sent them; vseg gives no "
+    "completion code then."
 )
 
 
@@ -195,7 +195,9 @@ def _summarise_sessions(answers: Answers, timing: TimingSection) -> Iterator[Par
     for index, session in enumerate(answers.sessions):
         sums = {name: column[index] for name, column in columns.items()}
         summary = _summarise_session(session, sums)
-        if timing.is_too_fast(summary.answers, session.started_at_ms, session.answered_at_ms):
+        if not session.simulated and timing.is_too_fast(
+            summary.answers, session.started_at_ms, session.answered_at_ms
+        ):
             summary.reasons.append(TOO_FAST)
         summary.reasons.extend(_reasons_to_check(summary, guessing[index]))
         yield summary

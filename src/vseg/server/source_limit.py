@@ -1,8 +1,9 @@
 """A limit on the sessions that one address may begin within a day, so that one script cannot use up a study's.
 
 The address is that of the connection, or the one that a trusted proxy reports. It is known only if it is public: behind
-a proxy that is not trusted, all participants would seem to come from one address of the local network. Addresses are
-kept in memory only, as hashes with a secret that is replaced every day; with several workers, each counts separately.
+a proxy that is not trusted, all participants seem to come from its address, mostly one of the local network; if it is
+public, they share one limit. Addresses are kept in memory only, as hashes with a secret; with the first session after a
+day all are forgotten and the secret is replaced. With several workers, each counts separately.
 """
 
 import hashlib

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
@@ -147,9 +147,18 @@ class Database:
                 self._log_rescue = threading.Thread(target=self._rescue_log, name="vseg-rescue", daemon=True)
                 self._log_rescue.start()
 
+    def _is_log_deleted(self) -> bool:
+        """Return whether the log is deleted, and neither put back or replaced nor the file overwritten, by now."""
+        assert self._file_watch is not None
+        with suppress(VsegError):
+            self._file_watch.check()
+        return self._file_watch.is_log_deleted
+
     def _rescue_log(self) -> None:
         try:
             with self._write_lock, self._writing.connect() as connection:
+                if not self._is_log_deleted():
+                    return
                 cursor = connection.connection.cursor()
                 busy, pages, written = cursor.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
         except (exc.SQLAlchemyError, sqlite3.Error) as error:
@@ -204,6 +213,13 @@ class Database:
         """Return INSERT … ON CONFLICT DO NOTHING in the dialect of this database."""
         dialect: Any = sqlite if self.is_sqlite else postgresql
         return dialect.insert(table).on_conflict_do_nothing()
+
+    def insert_or_replace(self, table: Table, **values: Any) -> Any:
+        """Return INSERT … ON CONFLICT DO UPDATE of these values by the primary key, in the dialect of this database."""
+        dialect: Any = sqlite if self.is_sqlite else postgresql
+        return dialect.insert(table).values(values).on_conflict_do_update(
+            index_elements=[column.name for column in table.primary_key], set_=values
+        )  # fmt: skip
 
     def check_health(self) -> None:
         """Read the newest row of each important table, and see that records can be stored; `VsegError` if that fails.

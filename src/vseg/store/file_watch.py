@@ -69,6 +69,8 @@ class FileWatch:
         connection.execute(
             "SELECT 1 FROM sqlite_master"
         ).fetchone()  # SQLite opens the log when it first reads
+        # After a crash, the index does not tell about checkpoints until there is one.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         with self._lock:
             self._log_ids, self._seen = (_get_id(self.log), _get_id(self.index)), None
             self._note_changes()
@@ -86,12 +88,14 @@ class FileWatch:
                 f"together with {self.log}, or restart vseg with the database that you want to use."
             )
         with self._lock:
+            self.is_log_deleted = False
+            self._note_changes()  # first: a deleted log must not be written to a file that was overwritten
             self._check_log()
-            self._note_changes()
         if self._overwritten:
             raise VsegError(
                 f"Another program has written to the database file {self.file} while it was in use, as when a backup "
-                "is copied over it; responses may be missing: stop vseg and restore the newest backup to a new file."
+                f"is copied over it; stop vseg and keep a copy of the file and of {self.log}. If only the time of the "
+                "file was changed, start vseg again; else restore the newest backup to a new file."
             )
 
     def _check_log(self) -> None:

@@ -125,9 +125,7 @@ def get_setting(db: Database, name: str) -> str | None:
 def set_setting(db: Database, name: str, value: str) -> None:
     """Store a setting, replacing the old value."""
     with db.writing() as connection:
-        connection.execute(delete(settings).where(settings.c.name == name))
-        # Another worker may store it at the same time.
-        connection.execute(db.insert_or_ignore(settings).values(name=name, value=value))
+        connection.execute(db.insert_or_replace(settings, name=name, value=value))
 
 
 def consume_setting(db: Database, name: str, value: str) -> bool:

@@ -79,9 +79,9 @@ class Trials:
         return f"<Trials: {len(self)}, {sum(self.practice)} practice and {sum(self.catch)} catch trials>"
 
     def to_wire(self) -> dict[str, list[Any]]:
-        """Return the columns for the browser: `catch` is empty, and only practice trials have their answer."""
+        """Return the columns for the browser: without `catch`, and only practice trials have their answer."""
         answers = [a if practice else None for a, practice in zip(self.answer, self.practice, strict=True)]
-        return {**vars(self), "catch": [], "answer": answers}
+        return {name: column for name, column in vars(self).items() if name != "catch"} | {"answer": answers}
 
     def to_json(self) -> str:
         """Return all columns as JSON, as they are stored."""

@@ -91,12 +91,19 @@ def check_start_rate(connection: Connection, study_id: int, study: Study, now_ms
     """Raise `Conflict` if more sessions were begun within a day than any study needs, since each takes disk space."""
     since_ms = max(now_ms - DAY_MS, get_admitted_since_ms(connection, study_id))
     is_recent = (sessions.c.study == study_id) & (sessions.c.started_at_ms > since_ms)
-    count = connection.scalar(select(func.count()).where(is_recent, not_(is_empty(study, now_ms)))) or 0
-    if count >= max_daily_sessions(study):
+    most = max_daily_sessions(study)
+    if _count_sessions(connection, is_recent) < most:  # which sessions are empty takes longer to find out
+        return
+    count = _count_sessions(connection, is_recent & not_(is_empty(study, now_ms)))
+    if count >= most:
         raise Conflict(
             f"{count} sessions were begun within a day for {study.participants} places; come back later.",
             "paused",
         )
+
+
+def _count_sessions(connection: Connection, condition: ColumnElement[bool]) -> int:
+    return connection.scalar(select(func.count()).select_from(sessions).where(condition)) or 0
 
 
 def max_daily_sessions(study: Study) -> int:
@@ -108,9 +115,16 @@ def delete_old_empty_sessions(connection: Connection, study_id: int, study: Stud
     """Delete the oldest empty sessions of a day, if there are more than are kept; those with a link remain."""
     is_recent = (sessions.c.study == study_id) & (sessions.c.started_at_ms > now_ms - DAY_MS)
     has_link = sessions.c.participant.in_(select(links.c.participant).where(links.c.participant.is_not(None)))
-    query = select(sessions.c.participant).where(is_recent, is_empty(study, now_ms), not_(has_link))
-    kept = max_daily_sessions(study)
-    old = list(connection.scalars(query.order_by(sessions.c.id.desc()).offset(kept).limit(MAX_DELETED)))
+    kept, empty = max_daily_sessions(study), is_empty(study, now_ms)
+    if _count_sessions(connection, is_recent) <= kept:
+        return
+    query = select(sessions.c.id).where(is_recent, empty, not_(has_link)).order_by(sessions.c.id.desc())
+    found = list(connection.scalars(query.offset(kept).limit(MAX_DELETED)))
+    # Lock them and look again: a page may have sent its first answer meanwhile. A session that is being written to is
+    # locked already, and is not empty.
+    lock = select(sessions.c.id).where(sessions.c.id.in_(found)).order_by(sessions.c.id)
+    locked = list(connection.scalars(lock.with_for_update(skip_locked=True)))
+    old = list(connection.scalars(select(sessions.c.participant).where(sessions.c.id.in_(locked), empty)))
     if not old:
         return
     if connection.execute(delete(identities).where(identities.c.participant.in_(old))).rowcount:
