@@ -1,5 +1,7 @@
 """Test that linear algebra has one thread until the last user has left."""
 
+import threading
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -28,3 +30,21 @@ def test_an_error_ends_the_limit():
         with pytest.raises(ZeroDivisionError), single_blas_thread:
             1 / 0  # noqa: B018
         assert most_threads() == before
+
+
+def test_another_thread_than_the_first():
+    """threadpoolctl ignores the limits that it sets, unless it is told otherwise."""
+    seen = []
+
+    def use() -> None:
+        with single_blas_thread:
+            seen.append(most_threads())
+        seen.append(most_threads())
+
+    with threadpool_limits(2, user_api="blas"):
+        before = most_threads()
+        thread = threading.Thread(target=use)
+        thread.start()
+        thread.join()
+        assert seen == [1, before]
+        assert before == 2, "else this test shows nothing"

@@ -27,6 +27,7 @@ class SingleBlasThread(ContextDecorator):
     def __enter__(self) -> None:
         with self._lock:
             if not self._users:
+                _take_control()
                 self._limits = _thread_controller().limit(limits=1, user_api="blas")
             self._users += 1
 
@@ -36,6 +37,7 @@ class SingleBlasThread(ContextDecorator):
         with self._lock:
             self._users -= 1
             if not self._users:
+                _take_control()
                 self._limits.restore_original_limits()
 
 
@@ -48,3 +50,10 @@ def _thread_controller() -> "ThreadpoolController":
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def _take_control() -> None:
+    """Let this thread set the limits of OpenBLAS: threadpoolctl ignores all threads but the first that did."""
+    from threadpoolctl import OpenBLASController
+
+    OpenBLASController.clear_controlling_thread(force=True)
