@@ -77,6 +77,7 @@ def test_an_image_prior_also_reports_the_maps_without_it(simulated, here, capsys
     assert f"Answers alone, without the image: mean entropy {alone['mean_entropy']:.3f} nats" in out
     assert alone["entropy_low"] < alone["mean_entropy"] < alone["entropy_high"]
     assert alone["lapses"] == [0, 0]
+    assert alone["converged"] == (alone["rhat"] <= 1.05)
     with np.load("fit/maps.npz") as own, np.load("fit/maps-spatial.npz") as plain:
         assert not np.array_equal(own["probabilities"], plain["probabilities"])
 

@@ -21,7 +21,8 @@ from vseg.reconstruction.segment_selection import SegmentsChoice
 
 Pixels = NDArray[np.uint8]
 SPATIAL_NUMBERS = (
-    "segments", "mean_entropy", "entropy_low", "entropy_high", "expected_error", "evidence", "lapses",
+    "segments", "mean_entropy", "entropy_low", "entropy_high", "expected_error", "evidence", "lapses", "converged",
+    "rhat",
 )  # fmt: skip
 """What summary.json repeats of the maps without the image, where an image prior was used."""
 

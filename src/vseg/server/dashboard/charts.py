@@ -62,7 +62,10 @@ def histogram_chart(title: str, distribution: Distribution, *, x_label: str, y_l
         y_label=y_label,
         summary=summary,
         rows=[
-            (f"{low:g} to {high:g}", format_number(count))
+            (
+                f"{low:g} {f'to {high:g}' if high < distribution.edges[-1] else 'and more'}",
+                format_number(count),
+            )
             for (low, high), count in zip(bins, distribution.counts, strict=True)
             if count
         ],
