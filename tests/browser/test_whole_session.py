@@ -81,9 +81,11 @@ def test_whole_session_recovers_the_true_segments(serve, visitor, truth, tmp_pat
     px_per_mm = events["distance"]["px_per_mm"]
     assert px_per_mm == pytest.approx(320 / 85.6)  # the card was left as it was
     far = 500 / px_per_mm / np.tan(np.radians(13.5))
-    assert np.allclose(
-        events["distance"]["measured_mm"], far, rtol=0.1
-    )  # a dot that moves: within some frames
+    measured = events["distance"]["measured_mm"]
+    assert min(measured) == pytest.approx(
+        far, rel=0.1
+    )  # on a busy machine some key presses come late, none early
+    assert events["distance"]["distance_mm"] == pytest.approx(np.mean(measured), abs=0.5)
     shown = events["screen"]
     degree = px_per_mm * events["distance"]["distance_mm"] * np.tan(np.radians(1))
     assert shown["width_px"] == pytest.approx(10 * degree, rel=0.02)
