@@ -51,6 +51,17 @@ def test_only_the_posterior_has_a_spread(result):
     assert np.isnan(result.simulated.column("entropy_spread", method="paper").astype(float)).all()
 
 
+def test_groups_are_compared_without_the_prior(result):
+    shown, compared = (
+        {
+            name: result.simulated.column(name, method=method) for name in ("entropy", "compared_entropy")
+        }.values()
+        for method in ("paper", "posterior")
+    )
+    assert np.array_equal(*shown)
+    assert not np.isclose(*compared).any()
+
+
 def test_the_executor_does_not_change_the_numbers(result):
     again = forecast(
         ASSUMPTIONS, trials=[36, 144], participants=[3, 30], repeats=10, seed=0, executor="threads:2"

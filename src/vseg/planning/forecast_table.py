@@ -43,7 +43,8 @@ class Forecast:
     assumptions : Assumptions
     simulated : Table
         A row for each simulated participant, method and number of trials: `error` (MAE per entry), `true_entropy`,
-        `entropy`, `entropy_spread` (the posterior's own standard deviation), `entropy_error`.
+        `entropy`, `compared_entropy` (under a flat prior: that by which `compare_groups` compares), `entropy_spread`
+        (the posterior's own standard deviation), `entropy_error`.
     participants : tuple of int
         The numbers of participants in each condition that are considered.
     minutes : dict
@@ -187,7 +188,7 @@ class Forecast:
         own = self.simulated.where(method=method, trials=trials)
         return [
             Condition(
-                own.column("entropy", condition=name),
+                own.column("compared_entropy", condition=name),
                 own.column("true_entropy", condition=name),
                 entropy,
                 self.assumptions.spread_at(entropy),

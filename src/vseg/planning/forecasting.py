@@ -29,7 +29,8 @@ MAX_PARTICIPANTS = 1000
 MAX_BLOCKS = 100
 MAX_STUDY_SEGMENTS = 12  # a study file allows no more
 COLUMNS = (
-    "condition", "method", "trials", "error", "true_entropy", "entropy", "entropy_spread", "entropy_error",
+    "condition", "method", "trials", "error", "true_entropy", "entropy", "compared_entropy", "entropy_spread",
+    "entropy_error",
 )  # fmt: skip
 
 

@@ -70,10 +70,22 @@ class SimulatedParticipant:
 
 
 class ParticipantEstimate(NamedTuple):
-    """The estimated maps, their mean entropy, and its standard deviation where the method has one."""
+    """What a method finds of one participant.
+
+    Attributes
+    ----------
+    maps : Maps
+    entropy : float
+        The estimated mean entropy, in nats.
+    compared : float
+        The estimate by which groups are compared: that under a flat prior, where the method has a prior.
+    spread : float or None
+        The standard deviation of the estimate, where the method has one.
+    """
 
     maps: Maps
     entropy: float
+    compared: float
     spread: float | None
 
 
@@ -98,7 +110,7 @@ def run_paper_method(participant: SimulatedParticipant, trials: int, seed: int) 
         ).maps
     except NotConverged as error:  # a forecast leaves out no participant
         maps = cast(Reconstruction, error.result).maps
-    return ParticipantEstimate(maps, maps.mean_entropy, None)
+    return ParticipantEstimate(maps, maps.mean_entropy, maps.mean_entropy, None)
 
 
 def run_posterior_method(participant: SimulatedParticipant, trials: int, seed: int) -> ParticipantEstimate:
@@ -158,4 +170,6 @@ def _fit_posterior(participant: SimulatedParticipant, responses: Responses, seed
         threads=1,
         warn=False,
     )
-    return ParticipantEstimate(result.maps, result.entropy, float(result.entropies.std()))
+    return ParticipantEstimate(
+        result.maps, result.entropy, result.flat_entropy[0], float(result.entropies.std())
+    )

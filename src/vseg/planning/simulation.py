@@ -34,6 +34,7 @@ class Accuracy(TypedDict):
     error: float
     true_entropy: float
     entropy: float
+    compared_entropy: float
     entropy_spread: float | None
     entropy_error: float
 
@@ -109,6 +110,7 @@ def _measure_accuracy(found: ParticipantEstimate, truth: Maps) -> Accuracy:
         "error": mae_per_entry(found.maps, truth),
         "true_entropy": truth.mean_entropy,
         "entropy": found.entropy,
+        "compared_entropy": found.compared,
         "entropy_spread": found.spread,
         "entropy_error": abs(found.entropy - truth.mean_entropy),
     }
