@@ -6,6 +6,7 @@ priors             what maps are expected to look like before any answer
 spectra            the basis in which scale, length and share can be sampled
 joint_sampling     draws of maps and hyper-parameters, until several chains agree
 joint_model        cost, gradient and metric of maps and hyper-parameters, compiled
+mass_matrix        the mass matrix of a chain
 evidence           the most probable maps, and the evidence of scale and length
 segment_evidence   the evidence of the number of segments K
 lapses             the most probable share of lapses

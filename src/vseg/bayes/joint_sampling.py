@@ -44,7 +44,8 @@ from vseg.bayes.joint_model import (
     update_hyperparameters,
 )
 from vseg.bayes.lapses import BETA, CatchCounts
-from vseg.bayes.linear_algebra import combine_rows, dot4, sum_of_squares
+from vseg.bayes.linear_algebra import dot4, sum_of_squares
+from vseg.bayes.mass_matrix import Mass, mass_from_curvature, multiply_by_mass, reduce_mass
 from vseg.bayes.model import AnswerCounts, CovarianceRoot, compute_maps, helmert_contrasts, scaled_jacobian
 from vseg.bayes.priors import LENGTH_SPREAD, SHARE_SPREAD, USUAL_LENGTH, Prior
 from vseg.bayes.segment_evidence import PLAUSIBLE_WITHIN
@@ -60,9 +61,6 @@ TRAVEL = 1.8  # mean length of a trajectory, in standard deviations
 MAX_STEPS = 50
 FIRST_STEP = 0.3
 ACCEPTANCE = 0.8
-INFORMED_ABOVE = 1.5  # curvature above which a direction has a mass of its own; that of the prior is 1
-MIN_EXCESS = 1.5  # variance in the pilot run above which the mass along a direction is reduced
-MAX_EXCESS = 16.0  # labels that change in the pilot run look like more
 RANDOM_STARTS = 6  # random fields from which other modes are looked for
 ROUGH_TOLERANCE = 1e-4  # of modes in a first search
 WORSE_BY = 15.0  # nats by which a mode then costs more than the best, and is given up
@@ -80,22 +78,6 @@ LAPSES_AT_START = (0.01, 0.4)
 BIAS_AT_START = (0.2, 0.8)
 
 Floats = NDArray[np.float64]
-
-
-class Mass(NamedTuple):
-    """A mass matrix M = I + Σ (λ_r - 1) e_r e_rᵀ: few directions, so that products with it stay in a processor's cache.
-
-    Attributes
-    ----------
-    wide, tall : (r, D), (D, r)
-        The directions e_r, which are orthonormal, and the transposed matrix; both are contiguous.
-    values : (r,)
-        λ_r.
-    """
-
-    wide: Floats
-    tall: Floats
-    values: Floats
 
 
 class JointStart(NamedTuple):
@@ -297,26 +279,7 @@ def _start_at_mode(
     maps = compute_maps(weights, root, model.contrasts)
     curvature = expected_curvature(weights, theta, mode.jacobian, mode.curvature, maps, own)
     centre = np.concatenate([weights.ravel(), theta])
-    return JointStart(own, centre, _reduce_curvature(curvature), interpolation)
-
-
-def _reduce_curvature(curvature: Floats) -> Mass:
-    """Return the mass matrix: the curvature along its informed directions and along the hyper-parameters."""
-    from scipy.linalg import eigh
-
-    size = len(curvature) - HYPERPARAMETERS
-    _, informed = eigh(curvature[:size, :size], subset_by_value=(INFORMED_ABOVE, np.inf))
-    directions = np.zeros((informed.shape[1] + HYPERPARAMETERS, len(curvature)))
-    directions[:-HYPERPARAMETERS, :size] = informed.T
-    directions[-HYPERPARAMETERS:, size:] = np.eye(HYPERPARAMETERS)
-    return _diagonalise(directions, directions @ curvature @ directions.T)
-
-
-def _diagonalise(directions: Floats, block: Floats) -> Mass:
-    """Return the mass matrix that is `block` (r, r) between these directions (r, D), and 1 along all others."""
-    values, vectors = np.linalg.eigh(block)
-    wide = np.ascontiguousarray(vectors.T @ directions)
-    return Mass(wide, np.ascontiguousarray(wide.T), values)
+    return JointStart(own, centre, mass_from_curvature(curvature, HYPERPARAMETERS), interpolation)
 
 
 def sample_joint(
@@ -428,34 +391,6 @@ def _adapt_starts(starts: Sequence[JointStart], pilots: Sequence[JointChain]) ->
     return [adapted[id(start)] for start in starts]
 
 
-def reduce_mass(mass: Mass, positions: Floats) -> Mass:
-    """Return less mass along directions in which draws (n, D) varied more than the mass matrix tells.
-
-    Only combinations of its directions are looked at: along all others, the prior limits the variance. Even so there
-    are about as many directions as draws, and by chance the variance along some is several times the true one. Those
-    that stand out are shrunk to what is expected of the true variance along the direction found (a spiked covariance:
-    Donoho, Gavish and Johnstone, 2018).
-    """
-    v = (positions - positions.mean(axis=0)) @ (mass.tall * np.sqrt(mass.values))
-    variances, vectors = np.linalg.eigh(v.T @ v / (len(v) - 1))
-    true = shrink_variances(variances, len(variances) / (len(v) - 1))
-    across = np.sqrt(mass.values)[:, None] * vectors
-    return _diagonalise(mass.wide, (across / true) @ across.T)
-
-
-def shrink_variances(variances: Floats, ratio: float) -> Floats:
-    """Return the expected variances along sample eigenvectors, for a `ratio` of dimensions to draws; 1 if not above 1.
-
-    A variance of ℓ among the draws comes from one of λ, with ℓ = λ + λ·ratio/(λ - 1). The cosine of the angle between
-    the eigenvector and the true direction is c, with c² = (1 - ratio/(λ - 1)²)/(1 + ratio/(λ - 1)).
-    """
-    stands_out = variances > max((1 + np.sqrt(ratio)) ** 2, MIN_EXCESS)
-    both = np.where(stands_out, variances + 1 - ratio, 4.0)
-    source = 0.5 * (both + np.sqrt(np.maximum(both**2 - 4 * np.where(stands_out, variances, 1.0), 0.0)))
-    cosine2 = np.clip((1 - ratio / (source - 1) ** 2) / (1 + ratio / (source - 1)), 0.0, 1.0)
-    return np.where(stands_out, np.minimum(1 + (source - 1) * cosine2, MAX_EXCESS), 1.0)
-
-
 def _random_numbers(
     rng: np.random.Generator, rounds: int, size: int
 ) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
@@ -564,15 +499,6 @@ def summarise_draws(positions: Floats, model: JointModel, pairs: NDArray[np.int6
     """Return the mean entropy (S,) of the maps at these positions, and P(same) of these pairs (S, 20)."""
     maps = draw_maps(positions, model)
     return mean_entropies(maps), np.sum(maps[:, pairs[0]] * maps[:, pairs[1]], axis=2)
-
-
-@compiled
-def multiply_by_mass(x, mass, values):
-    """Return the product of x and a mass matrix, or a power of it: that with these values (r,) instead of its own."""
-    along = combine_rows(x, mass.tall)
-    for r in range(along.shape[0]):
-        along[r] *= values[r] - 1.0
-    return x + combine_rows(along, mass.wide)
 
 
 @compiled
