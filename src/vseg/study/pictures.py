@@ -3,7 +3,7 @@
 import hashlib
 import io
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
 from vseg.study.schema import Study, parse_study, read_study_text
-from vseg.study.sections import PRACTICE_IMAGE, ImageSection
+from vseg.study.sections import PRACTICE_IMAGE, ImageSection, TextureSection
 
 PRACTICE_PX = 512
 GENERATED_PX = 512
@@ -111,9 +111,7 @@ def _make_pixels(
             )
         return stimuli.load_sample(image.sample, GENERATED_PX), None
     if image.texture is not None:
-        texture = stimuli.composite(
-            preset=stimuli.PRESETS[image.texture], size_px=GENERATED_PX, seed=image.seed
-        )
+        texture = _draw_texture(study, image)
         return texture.image, texture.truth_maps(layout)
     assert image.colours is not None
     areas = stimuli.random_maps(Grid(COLOUR_CELLS), segments=image.colours, entropy=0, seed=image.seed)
@@ -121,6 +119,26 @@ def _make_pixels(
     cell = layout.pixels(COLOUR_CELLS, COLOUR_CELLS).astype(np.int64).clip(0, COLOUR_CELLS - 1)
     labels = colours.labels.reshape(COLOUR_CELLS, COLOUR_CELLS)[cell[:, 1], cell[:, 0]]
     return colours.render(GENERATED_PX), Maps.one_hot(layout, labels, image.colours)
+
+
+def _draw_texture(study: Study, image: ImageSection) -> stimuli.TextureImage:
+    """Draw a texture for the width in degrees at which the study shows it."""
+    given = image.texture
+    settings = given if isinstance(given, TextureSection) else TextureSection(preset=given or "low")
+    changes = settings.model_dump(exclude={"preset"}, exclude_none=True)
+    size_px = min(max(GENERATED_PX, study.display.width_px), SHARPEST_PX)
+    try:
+        return stimuli.composite(
+            preset=replace(stimuli.PRESETS[settings.preset], **changes),
+            size_px=size_px,
+            width_deg=study.display.width_deg,
+            seed=image.seed,
+        )
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"Study {study.name}: image {image.name!r} cannot be drawn with {size_px} px over "
+            f"{study.display.width_deg:g} degrees (display.width_deg): {error}"
+        ) from error
 
 
 def _read_image_file(study: Study, image: ImageSection, path: Path) -> NDArray[np.uint8]:
