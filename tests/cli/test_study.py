@@ -31,6 +31,24 @@ def test_a_new_study_passes_its_check(here, capsys):
     assert "Warning" not in out
 
 
+def test_a_new_study_like_one_of_the_papers(here, capsys):
+    code, out, err = vseg("study new mine --like texture", capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("mine.toml: a study like texture; its first lines say what it is.\n")
+    code, out, _ = vseg("study check mine.toml", capsys)
+    assert code == 0
+    assert "5 blocks of 242 pairs and 0 catch trials" in " ".join(out.split())
+    assert "Warning" not in out
+    out = vseg("study new photos --like natural", capsys)[1]
+    assert "Put your eight images into the folder photos-images: 1.jpg to 8.jpg." in out
+    code, _, err = vseg("study check photos.toml", capsys)
+    assert code == 1
+    assert err.startswith("vseg: Study photos: 8 image files are missing, from photos-images")
+    code, _, err = vseg("study new other --like film", capsys)
+    assert code != 0
+    assert "--like" in err
+
+
 def test_a_file_that_exists_is_left_alone(here, capsys):
     Path("a.toml").write_text("mine")
     assert vseg("study new a", capsys) == (

@@ -282,7 +282,8 @@ def test_the_line_of_an_image_in_its_own_table():
         ("{sprad_deg = 5}", "there is no setting images[0].texture.sprad_deg; did you mean spread_deg?"),
         (
             "{orientations_deg = [1, 2, 3]}",
-            "images[0].texture.orientations_deg should be a list of 2 values, each a number from -180 to 180, got [1, 2, 3].",
+            "images[0].texture.orientations_deg should be a list of 2 values, each a number from -180 to 180, "
+            "got [1, 2, 3].",
         ),
     ],
 )

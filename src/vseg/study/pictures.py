@@ -70,6 +70,7 @@ def render_pictures(study: Study, folder: str | Path) -> dict[str, Picture]:
     ['cat', 'practice']
     """
     layout = study.layout.build()
+    _check_files(study, Path(folder))
     pictures = {image.name: _render_picture(study, image, layout, Path(folder)) for image in study.images}
     if study.practice.trials or study.catch.per_block:
         labels, _ = practice_labels(layout)
@@ -83,6 +84,22 @@ def load_study_with_pictures(path: str | Path) -> tuple[str, Study, dict[str, Pi
     text = read_study_text(path)
     study = parse_study(text, str(path))
     return text, study, render_pictures(study, Path(path).parent)
+
+
+def _check_files(study: Study, folder: Path) -> None:
+    missing = [
+        image for image in study.images if image.file is not None and not (folder / image.file).is_file()
+    ]
+    if len(missing) == 1:
+        raise NotFound(
+            f"Study {study.name}: there is no file {folder / str(missing[0].file)} for image {missing[0].name!r}; "
+            "paths are relative to the folder of the study file."
+        )
+    if missing:
+        raise NotFound(
+            f"Study {study.name}: {len(missing)} image files are missing, from {folder / str(missing[0].file)} to "
+            f"{folder / str(missing[-1].file)}; put your images there, or change the paths in the study file."
+        )
 
 
 def _render_picture(study: Study, image: ImageSection, layout: Layout, folder: Path) -> Picture:
@@ -144,11 +161,6 @@ def _draw_texture(study: Study, image: ImageSection) -> stimuli.TextureImage:
 def _read_image_file(study: Study, image: ImageSection, path: Path) -> NDArray[np.uint8]:
     from PIL import Image
 
-    if not path.is_file():
-        raise NotFound(
-            f"Study {study.name}: there is no file {path} for image {image.name!r}; "
-            "paths are relative to the folder of the study file."
-        )
     try:
         pixels = stimuli.read_image(path)
     except (InvalidInput, Image.DecompressionBombError, SyntaxError, ValueError, struct.error) as error:
