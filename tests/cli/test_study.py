@@ -1,6 +1,7 @@
 """`vseg study`: a new file runs as it is, and a check says what it costs or what is wrong."""
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -232,4 +233,28 @@ def test_an_unknown_language(here, capsys):
         "",
         "vseg: Expected a language (en, fr, de), got 'it'; this command prints the default texts, which a study file "
         "can change in its table [texts].\n",
+    )
+
+
+def test_a_film_needs_a_browser_and_playwright(here, capsys, monkeypatch):
+    vseg("study new s --like patches", capsys)
+    with monkeypatch.context() as patched:
+        for name in ("PATH", "PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA"):
+            patched.setenv(name, "/nowhere")
+        code, out, err = vseg("study film s.toml", capsys)
+    assert (code, out) == (1, "")
+    assert err == (
+        "vseg: No Chromium, Chrome or Edge was found, which a film is recorded with; install one of them (on Debian or "
+        "Ubuntu: apt install chromium), or give the path of its program with --browser PATH.\n"
+    )
+    code, _, err = vseg("study film s.toml --browser no-such-browser", capsys)
+    assert code == 1
+    assert err.startswith(
+        "vseg: Expected the path of a Chromium, Chrome or Edge browser, got 'no-such-browser'"
+    )
+    monkeypatch.setitem(sys.modules, "playwright", None)
+    assert vseg("study film s.toml", capsys) == (
+        1,
+        "",
+        'vseg: Filming a study needs playwright: pip install "vseg[film]".\n',
     )

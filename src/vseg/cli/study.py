@@ -1,4 +1,4 @@
-"""`vseg study`: write and check study files, and print the texts that participants read."""
+"""`vseg study`: write, check and film studies, and print the texts that participants read."""
 
 import shutil
 import textwrap
@@ -8,17 +8,18 @@ from typing import Annotated, Literal
 import typer
 
 from vseg.cli import options
-from vseg.errors import InvalidInput
+from vseg.errors import Conflict, InvalidInput
 
 LABEL_WIDTH, MAX_WIDTH = 12, 110
 LANGUAGES = ("en", "fr", "de")
 
-HELP = """Write and check study files.
+HELP = """Write, check and film study files.
 
 \b
 Examples:
   vseg study new my-study
   vseg study check my-study.toml
+  vseg study film my-study.toml
 """
 study = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
 
@@ -108,6 +109,37 @@ def texts(
         )
     text = files("vseg.study.texts").joinpath(f"{language}.toml").read_text(encoding="utf-8")
     typer.echo(text.rstrip("\n"))
+
+
+@study.command()
+def film(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write; default: STUDY-film.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, max=100, metavar="NUMBER", help="Trials to film.")] = 3,
+    browser: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The browser to record with.", show_default=False)
+    ] = None,
+) -> None:
+    """Film what participants see: every screen, with its duration.
+
+    Goes through the study as a participant would, in a Chromium, Chrome or Edge without a window, and writes film.gif
+    and film.html, a page with the film and each screen. Nothing is stored. Takes a minute or two.
+
+    \b
+    Example:
+      vseg study film my-study.toml --out my-film
+    """
+    from vseg.server.film import film_study
+
+    folder = out or file.with_name(f"{file.stem}-film")
+    if folder.exists() and not folder.is_dir():  # said now, since filming takes a minute
+        raise Conflict(f"{folder} is a file; choose another --out.")
+    filmed = film_study(options.check_study_file(file), browser=browser, trials=trials)
+    gif, page = filmed.save(folder)
+    typer.echo(f"{gif}: {len(filmed.screens)} screens")
+    typer.echo(f"{page}: the film, and each screen with its duration")
 
 
 def _print_labelled(label: str, text: str) -> None:
