@@ -1,6 +1,7 @@
 """`vseg study`: a new file runs as it is, and a check says what it costs or what is wrong."""
 
 import re
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -251,6 +252,11 @@ def test_a_film_needs_a_browser_and_playwright(here, capsys, monkeypatch):
     assert code == 1
     assert err.startswith(
         "vseg: Expected the path of a Chromium, Chrome or Edge browser, got 'no-such-browser'"
+    )
+    code, _, err = vseg(f"study film s.toml --browser {shutil.which('true')}", capsys)
+    assert code == 1
+    assert re.fullmatch(
+        r"vseg: The browser .*true could not be started \(.*\); repair it, or .* --browser PATH\.\n", err
     )
     monkeypatch.setitem(sys.modules, "playwright", None)
     assert vseg("study film s.toml", capsys) == (

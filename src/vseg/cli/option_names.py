@@ -57,7 +57,8 @@ OPTIONS_IN_MESSAGES = {
         "Give a grid, and each dot": "Give --grid, and each dot",
     },
     "study": {
-        "or give the path of its program as browser": "or give the path of its program with --browser PATH"
+        "give the path of its program as browser": "give the path of its program with --browser PATH",
+        "give the path of another as browser": "give the path of another with --browser PATH",
     },
     "models": {
         "choose another folder, or force their replacement": "choose another --out, or use --force to replace them",

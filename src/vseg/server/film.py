@@ -154,7 +154,7 @@ class FilmedScreen:
     @property
     def caption(self) -> str:
         """The name of the step and its duration."""
-        return f"{self.title} – {self.timing}"
+        return f"{self.title}, {self.timing}"
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ def film_study(
     window_px : tuple of int
         Width and height of the window, made larger if the study requires it.
     trials : int
-        How many trials of the first block are filmed, 1 or more.
+        How many trials of the first block are filmed.
 
     Returns
     -------
@@ -270,13 +270,19 @@ def film_study(
 def _record(
     program: str, study: Study, sign_in: str, address: str, window: tuple[int, int], trials: int
 ) -> list[FilmedScreen]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     # Without this flag a browser does not start for root; it shows only our own page.
     flags = ["--no-sandbox"] if sys.platform == "linux" and os.geteuid() == 0 else []
     size: Any = {"width": window[0], "height": window[1]}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        try:
+            browser = playwright.chromium.launch(executable_path=program, args=flags)
+        except Error as error:
+            raise Conflict(
+                f"The browser {program} could not be started ({error.message.splitlines()[0]}); repair it, or give the "
+                "path of another as browser."
+            ) from error
         try:
             context = browser.new_context(viewport=size, screen=size)
             page = context.new_page()
@@ -355,11 +361,12 @@ class _Recording:
         self.is_practice = step == "practice" or (self.is_practice and step != "block")
         button = self.page.query_selector(f"[data-testid={BUTTONS.get(step, 'continue')}]:enabled")
         if button is None:  # it is not there yet
-            self._advance()
+            self._advance(100)
             return
         key = (step, words) if step == "instructions" else step
         if self._is_first(key):
-            self._shoot(step, SELF_PACED)
+            least_s = self.study.breaks.at_least_s if step == "break" else 0
+            self._shoot(step, f"{SELF_PACED}, {least_s} s or more" if least_s else SELF_PACED)
         button.click()
         self._advance()
 
