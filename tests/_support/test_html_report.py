@@ -1,11 +1,13 @@
 """Test that report pages are self-contained, escaped and readable without their pictures."""
 
 import base64
+import io
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from vseg import Grid, Maps, figures
 from vseg._support.html_report import Report
@@ -79,6 +81,16 @@ def test_pictures_are_embedded_with_their_size_and_text(page):
         data = base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,"))
         assert data.startswith(b"\x89PNG")
     assert (images[1]["width"], images[1]["height"]) == ("9", "8")
+
+
+@pytest.mark.parametrize("kind", ["png", "gif"])
+def test_files_of_pictures_are_embedded_unchanged(kind):
+    file = io.BytesIO()
+    Image.fromarray(np.zeros((8, 9), np.uint8)).save(file, kind)
+    page = Report("Title", "Lead.")
+    page.figure(file.getvalue(), alt="black", caption="A file")
+    encoded = base64.b64encode(file.getvalue()).decode()
+    assert f'<img src="data:image/{kind};base64,{encoded}" alt="black" width="9" height="8">' in page.html()
 
 
 def test_numbers_stand_at_the_right(page):

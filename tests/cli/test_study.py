@@ -1,6 +1,8 @@
 """`vseg study`: a new file runs as it is, and a check says what it costs or what is wrong."""
 
 import re
+import shutil
+import sys
 import tomllib
 from pathlib import Path
 
@@ -29,6 +31,24 @@ def test_a_new_study_passes_its_check(here, capsys):
     ):
         assert words in " ".join(out.split())
     assert "Warning" not in out
+
+
+def test_a_new_study_like_one_of_the_papers(here, capsys):
+    code, out, err = vseg("study new mine --like texture", capsys)
+    assert (code, err) == (0, "")
+    assert out.startswith("mine.toml: a study like texture; its first lines say what it is.\n")
+    code, out, _ = vseg("study check mine.toml", capsys)
+    assert code == 0
+    assert "5 blocks of 242 pairs and 0 catch trials" in " ".join(out.split())
+    assert "Warning" not in out
+    out = vseg("study new photos --like natural", capsys)[1]
+    assert "Put your eight images into the folder photos-images: 1.jpg to 8.jpg." in out
+    code, _, err = vseg("study check photos.toml", capsys)
+    assert code == 1
+    assert err.startswith("vseg: Study photos: 8 image files are missing, from photos-images")
+    code, _, err = vseg("study new other --like film", capsys)
+    assert code != 0
+    assert "--like" in err
 
 
 def test_a_file_that_exists_is_left_alone(here, capsys):
@@ -214,4 +234,33 @@ def test_an_unknown_language(here, capsys):
         "",
         "vseg: Expected a language (en, fr, de), got 'it'; this command prints the default texts, which a study file "
         "can change in its table [texts].\n",
+    )
+
+
+def test_a_film_needs_a_browser_and_playwright(here, capsys, monkeypatch):
+    vseg("study new s --like patches", capsys)
+    with monkeypatch.context() as patched:
+        for name in ("PATH", "PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA"):
+            patched.setenv(name, "/nowhere")
+        code, out, err = vseg("study film s.toml", capsys)
+    assert (code, out) == (1, "")
+    assert err == (
+        "vseg: No Chromium, Chrome or Edge was found, which a film is recorded with; install one of them (on Debian or "
+        "Ubuntu: apt install chromium), or give the path of its program with --browser PATH.\n"
+    )
+    code, _, err = vseg("study film s.toml --browser no-such-browser", capsys)
+    assert code == 1
+    assert err.startswith(
+        "vseg: Expected the path of a Chromium, Chrome or Edge browser, got 'no-such-browser'"
+    )
+    code, _, err = vseg(f"study film s.toml --browser {shutil.which('true')}", capsys)
+    assert code == 1
+    assert re.fullmatch(
+        r"vseg: The browser .*true could not be started \(.*\); repair it, or .* --browser PATH\.\n", err
+    )
+    monkeypatch.setitem(sys.modules, "playwright", None)
+    assert vseg("study film s.toml", capsys) == (
+        1,
+        "",
+        'vseg: Filming a study needs playwright: pip install "vseg[film]".\n',
     )

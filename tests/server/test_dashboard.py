@@ -108,7 +108,7 @@ def test_user_texts_are_escaped(server):
 
 def test_each_starter_creates_a_study(server):
     names = re.findall(r"/new\?sample=([a-z]+)", server.client.get("new").text)
-    assert len(names) == 3
+    assert len(names) == 4
     for name in names:
         text = re.search(
             r"<textarea[^>]*>(.*?)</textarea>", server.client.get(f"new?sample={name}").text, re.S

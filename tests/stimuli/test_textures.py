@@ -59,6 +59,20 @@ def test_frequency_follows_the_geometry():
     assert Texture(distance_cm=2 * LOW.distance_cm).px_per_degree == pytest.approx(80)
 
 
+@pytest.mark.parametrize("distance_cm", [LOW.distance_cm, 40])
+def test_a_width_in_degrees_sets_the_geometry(distance_cm):
+    """The image is 2 d tan(width / 2) wide on the screen, one degree in its middle 2 d tan(1/2)."""
+    parameters = Texture(distance_cm=distance_cm)
+    stimulus = composite(size_px=128, width_deg=8, preset=parameters, seed=0)
+    assert stimulus.width_deg == pytest.approx(8)
+    px_per_degree = 128 * np.tan(np.deg2rad(0.5)) / np.tan(np.deg2rad(4))
+    assert stimulus.parameters.px_per_degree == pytest.approx(px_per_degree)
+    assert stimulus.parameters.mode_cpd == 2.45
+    default = texture(np.full((512, 512, 2), 0.5), seed=0)
+    assert default.parameters == LOW
+    assert default.width_deg == pytest.approx(12.75, abs=0.005)
+
+
 @pytest.mark.parametrize("preset", [LOW, HIGH])
 def test_contrast_and_mean(preset):
     stimulus = composite(size_px=SIZE, preset=preset, seed=3)
@@ -189,6 +203,10 @@ def test_three_segments_from_maps():
         (lambda: texture(np.ones((8, 8, 2)), seed=0), "sum to 1"),
         (lambda: texture(np.full((8, 8, 2), 0.5), size_px=9, seed=0), "size_px is 9"),
         (lambda: composite(size_px=8, seed=0), "at least 32"),
+        (
+            lambda: composite(size_px=64, width_deg=0, seed=0),
+            "a width_deg above 0 and below 180 degrees, got 0",
+        ),
         (lambda: composite(size_px=32, xi=2, seed=0), "larger xi"),
     ],
 )

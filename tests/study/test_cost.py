@@ -124,6 +124,26 @@ def test_warnings(more, options, warning):
     assert [found for found in estimate_cost(study(more, **options)).warnings if warning in found]
 
 
+@pytest.mark.parametrize(
+    ("more", "warnings"),
+    [
+        ("calibration = {image_gamma = 1}", []),
+        ("calibration = {gamma = false}", []),
+        ("", ["calibration.image_gamma is 2.2, but the grey levels of textures such as 'i0' are luminances"]),
+        (
+            "calibration = {distance = false, image_gamma = 1}",
+            ["'i0' have their frequency in cycles per degree only where the image is 10 degrees wide"],
+        ),
+    ],
+)
+def test_warnings_of_textures(more, warnings):
+    images = [{"name": f"i{n}", "texture": "low"} for n in range(2)]
+    described = Study.model_validate(study(more).model_dump() | {"images": images})
+    found = estimate_cost(described).warnings
+    assert len(found) == len(warnings)
+    assert all(expected in actual for expected, actual in zip(warnings, found, strict=True))
+
+
 @pytest.mark.parametrize("ms", [0, 17, 33, 50, 100, 150, 200, 250, 300, 500])
 def test_whole_numbers_of_frames_give_no_warning(ms):
     assert estimate_cost(study(f"timing = {{cue_ms = {ms}}}")).warnings == []

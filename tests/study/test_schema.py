@@ -271,6 +271,27 @@ def test_the_line_of_an_image_in_its_own_table():
     )
 
 
+@pytest.mark.parametrize(
+    ("texture", "message"),
+    [
+        (
+            '"mid"',
+            'images[0].texture should be "low" or "high" or a table with settings such as preset, got "mid".',
+        ),
+        ("{spread_deg = 0}", "images[0].texture.spread_deg should be a number above 0 and up to 90, got 0."),
+        ("{sprad_deg = 5}", "there is no setting images[0].texture.sprad_deg; did you mean spread_deg?"),
+        (
+            "{orientations_deg = [1, 2, 3]}",
+            "images[0].texture.orientations_deg should be a list of 2 values, each a number from -180 to 180, "
+            "got [1, 2, 3].",
+        ),
+    ],
+)
+def test_errors_in_a_texture(texture, message):
+    text = FILE.replace('sample = "chelsea"', f"texture = {texture}")
+    assert error_message(text) == f"s.toml, line 5: {message}"
+
+
 def test_long_values_are_shortened():
     assert len(error_message(FILE + f"language = '{1000 * 'x'}'")) < 200
 

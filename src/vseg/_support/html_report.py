@@ -34,7 +34,7 @@ class Drawing(Protocol):
         ...
 
 
-Picture = Drawing | NDArray[np.uint8]
+Picture = Drawing | NDArray[np.uint8] | bytes  # bytes: a PNG or GIF file
 
 
 @cache
@@ -135,26 +135,29 @@ class Report:
 
 
 def _encode_image(picture: Picture, alt: str) -> dict[str, str | int]:
-    data, width, height = _encode_png(picture)
-    is_plot = not isinstance(picture, np.ndarray)
+    data, kind, width, height = _encode_file(picture)
+    is_plot = not isinstance(picture, np.ndarray | bytes)
     shown_px = (
         width // 2 if is_plot else width
     )  # plots have twice the pixels they are shown at, for sharp screens
-    kind = ("plot large" if shown_px > LARGE_PX else "plot") if is_plot else ""
-    return {"data": data, "alt": alt, "width": shown_px, "height": height * shown_px // width, "style": kind}
+    return {
+        "data": data, "type": kind, "alt": alt, "width": shown_px, "height": height * shown_px // width,
+        "style": ("plot large" if shown_px > LARGE_PX else "plot") if is_plot else "",
+    }  # fmt: skip
 
 
-def _encode_png(picture: Picture) -> tuple[str, int, int]:
-    """Return the picture as PNG in base64, its width and its height."""
+def _encode_file(picture: Picture) -> tuple[str, str, int, int]:
+    """Return the picture in base64, the type of its file, its width and its height."""
     from PIL import Image
 
-    file = io.BytesIO()
+    file = io.BytesIO(picture if isinstance(picture, bytes) else b"")
     if isinstance(picture, np.ndarray):
         Image.fromarray(picture).save(file, "png", optimize=True)
-    else:
+    elif not isinstance(picture, bytes):
         picture.savefig(file, format="png")
-    width, height = Image.open(file).size
-    return base64.b64encode(file.getvalue()).decode("ascii"), width, height
+    image = Image.open(file)
+    kind = str(image.format).lower()
+    return base64.b64encode(file.getvalue()).decode("ascii"), kind, image.width, image.height
 
 
 def _is_number(cell: str) -> bool:

@@ -20,3 +20,12 @@ def import_parquet() -> Any:
     import pyarrow.parquet
 
     return pyarrow.parquet
+
+
+def import_playwright() -> Any:
+    """Return the module playwright; `MissingExtra` if it is not installed."""
+    try:
+        import playwright
+    except ImportError as error:
+        raise MissingExtra('Filming a study needs playwright: pip install "vseg[film]".') from error
+    return playwright

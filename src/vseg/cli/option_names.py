@@ -56,6 +56,10 @@ OPTIONS_IN_MESSAGES = {
         "give a grid, and each dot": "give --grid, and each dot",
         "Give a grid, and each dot": "Give --grid, and each dot",
     },
+    "study": {
+        "give the path of its program as browser": "give the path of its program with --browser PATH",
+        "give the path of another as browser": "give the path of another with --browser PATH",
+    },
     "models": {
         "choose another folder, or force their replacement": "choose another --out, or use --force to replace them",
         "leaves the number of segments free; give the number": (

@@ -1,10 +1,9 @@
-"""`vseg study`: write and check study files, and print the texts that participants read."""
+"""`vseg study`: write, check and film studies, and print the texts that participants read."""
 
-import re
 import shutil
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,43 +13,53 @@ from vseg.errors import Conflict, InvalidInput
 LABEL_WIDTH, MAX_WIDTH = 12, 110
 LANGUAGES = ("en", "fr", "de")
 
-HELP = """Write and check study files.
+HELP = """Write, check and film study files.
 
 \b
 Examples:
   vseg study new my-study
   vseg study check my-study.toml
+  vseg study film my-study.toml
 """
 study = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=HELP)
+
+
+LikeOption = Annotated[
+    Literal["commented", "texture", "natural", "example", "patches", "photographs"],
+    typer.Option(
+        help="commented: an example that explains every setting. texture, natural, example: the paper's experiments. "
+        "patches, photographs: two short studies."
+    ),
+]
 
 
 @study.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and hyphens.")],
+    like: LikeOption = "commented",
 ) -> None:
-    """Write NAME.toml, an example that explains every setting.
+    """Write NAME.toml, a study file to start from.
 
-    The example can be served without changes.
+    Without --like it is an example that explains every setting and can be served without changes. The paper's
+    experiments have the paper's settings: texture (30 participants, 5 blocks of 242 pairs), natural (64 participants,
+    8 images of your own, 1024 pairs over 8 sessions) and example (one participant, a grid of 19 x 19).
 
     \b
-    Example:
+    Examples:
       vseg study new my-study
+      vseg study new my-textures --like texture
     """
-    from importlib.resources import files
+    from vseg.study.starters import write_study
 
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
-        raise InvalidInput(
-            "Expected a name of at most 63 lower-case letters, digits and hyphens, such as my-study, "
-            f"got {name!r}."
-        )
-    path = Path(f"{name}.toml")
-    example = files("vseg.cli").joinpath("example_study.toml").read_text(encoding="utf-8")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(example.replace("NAME", name))
-    except FileExistsError:
-        raise Conflict(f"{path} exists; choose another name, or remove the file first.") from None
-    typer.echo(f"{path}: an example that explains every setting and can be served as it is.")
+    path = write_study(name, like=like)
+    about = (
+        "an example that explains every setting and can be served as it is"
+        if like == "commented"
+        else f"a study like {like}; its first lines say what it is"
+    )
+    typer.echo(f"{path}: {about}.")
+    if like == "natural":
+        typer.echo(f"Put your eight images into the folder {name}-images: 1.jpg to 8.jpg.")
     typer.echo(f"Next: vseg study check {path}")
     typer.echo(f"      vseg serve {path}")
 
@@ -100,6 +109,37 @@ def texts(
         )
     text = files("vseg.study.texts").joinpath(f"{language}.toml").read_text(encoding="utf-8")
     typer.echo(text.rstrip("\n"))
+
+
+@study.command()
+def film(
+    file: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder to write; default: STUDY-film.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, max=100, metavar="NUMBER", help="Trials to film.")] = 3,
+    browser: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The browser to record with.", show_default=False)
+    ] = None,
+) -> None:
+    """Film what participants see: every screen, with its duration.
+
+    Goes through the study as a participant would, in a Chromium, Chrome or Edge without a window, and writes film.gif
+    and film.html, a page with the film and each screen. Nothing is stored. Takes a minute or two.
+
+    \b
+    Example:
+      vseg study film my-study.toml --out my-film
+    """
+    from vseg.server.film import film_study
+
+    folder = out or file.with_name(f"{file.stem}-film")
+    if folder.exists() and not folder.is_dir():  # said now, since filming takes a minute
+        raise Conflict(f"{folder} is a file; choose another --out.")
+    filmed = film_study(options.check_study_file(file), browser=browser, trials=trials)
+    gif, page = filmed.save(folder)
+    typer.echo(f"{gif}: {len(filmed.screens)} screens")
+    typer.echo(f"{page}: the film, and each screen with its duration")
 
 
 def _print_labelled(label: str, text: str) -> None:

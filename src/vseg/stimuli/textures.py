@@ -5,7 +5,7 @@ contours at θ₀ + 90: the paper's ±5° are contours 5° to either side of the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,7 +31,8 @@ class Texture:
     """The parameters of a composite texture (Table 1) and the geometry that turns degrees into pixels.
 
     The paper divides cycles per degree by pixels per centimetre, which is correct at the default distance of 57.3 cm,
-    where 1 cm spans 1 degree. It does not state a pixel density; 40 px/cm (102 dpi) is our choice.
+    where 1 cm spans 1 degree. It does not state a pixel density; 40 px/cm (102 dpi) is our choice. An image has these
+    frequencies only if it is shown at this density and distance; `for_width` gives the parameters for another size.
 
     Parameters
     ----------
@@ -82,18 +83,33 @@ class Texture:
         if self.peak_cycles_per_px >= 0.5:
             raise InvalidInput(
                 f"The texture's peak frequency is {self.peak_cycles_per_px:.2f} cycles/px, but a screen "
-                "shows fewer than 0.5; lower mode_cpd, or raise px_per_cm or distance_cm."
+                "shows fewer than 0.5; lower mode_cpd, or use more pixels per degree."
             )
         if self.reach_px > MAX_KERNEL_PX:
             raise InvalidInput(
                 f"The texture's kernel is {self.reach_px} px long, more than {MAX_KERNEL_PX}; raise "
-                f"spread_deg (now {self.spread_deg:g}) or mode_cpd, or lower px_per_cm or distance_cm."
+                f"spread_deg (now {self.spread_deg:g}) or mode_cpd, or use fewer pixels per degree."
             )
 
     @property
     def px_per_degree(self) -> float:
         """Pixels per degree of visual angle at fixation."""
         return float(self.px_per_cm * self.distance_cm / DEGREE_CM)
+
+    def for_width(self, width_deg: float, size_px: int) -> "Texture":
+        """Return these parameters for an image of `size_px` that is shown `width_deg` degrees wide.
+
+        A degree is measured at the centre of the image, as the participant's page does.
+
+        Examples
+        --------
+        >>> round(LOW.for_width(10, 512).px_per_degree, 2)
+        51.07
+        """
+        if not (np.isfinite(width_deg) and 0 < width_deg < 180):
+            raise InvalidInput(f"Expected a width_deg above 0 and below 180 degrees, got {width_deg}.")
+        width_cm = 2 * self.distance_cm * np.tan(np.deg2rad(width_deg / 2))
+        return replace(self, px_per_cm=float(size_px / width_cm))
 
     @property
     def log_variance(self) -> float:
@@ -147,13 +163,24 @@ class TextureImage:
         """K, the number of textures."""
         return len(self.parameters.orientations_deg)
 
+    @property
+    def width_deg(self) -> float:
+        """The width in degrees at which the image has the frequency of its parameters."""
+        width_cm = self.image.shape[1] / self.parameters.px_per_cm
+        return float(2 * np.rad2deg(np.arctan(width_cm / (2 * self.parameters.distance_cm))))
+
     def truth_maps(self, layout: Layout) -> Maps:
         """Return the one-hot maps on a layout: the label of the pixel at each location."""
         return Maps.one_hot(layout, sample_labels(self.labels, layout), self.segments)
 
 
 def texture(
-    probabilities: Maps | ArrayLike, parameters: Texture = LOW, *, size_px: int | None = None, seed: Seed
+    probabilities: Maps | ArrayLike,
+    parameters: Texture = LOW,
+    *,
+    size_px: int | None = None,
+    width_deg: float | None = None,
+    seed: Seed,
 ) -> TextureImage:
     """Fill segments with oriented textures (S2).
 
@@ -167,6 +194,9 @@ def texture(
         Orientations and widths of the textures: LOW, HIGH or your own.
     size_px : int, optional
         Side of the image if `probabilities` are Maps, 512 by default; an array has its own size.
+    width_deg : float, optional
+        Width in degrees at which the image is shown; by default, it follows from the density and distance of
+        `parameters`, 12.75 degrees for 512 px.
     seed : int, SeedSequence or Generator
         Seed of the noise.
 
@@ -184,6 +214,8 @@ def texture(
     ((128, 128), dtype('uint8'))
     """
     p = _check_probability_image(probabilities, size_px)
+    if width_deg is not None:
+        parameters = parameters.for_width(width_deg, p.shape[1])
     if p.shape[2] != len(parameters.orientations_deg):
         raise InvalidInput(
             f"Expected one orientation per segment, got {len(parameters.orientations_deg)} orientations_deg "
@@ -198,7 +230,13 @@ def texture(
 
 
 def composite(
-    *, size_px: int = 512, preset: Texture = LOW, xi: float | None = None, min_area: float = 0.35, seed: Seed
+    *,
+    size_px: int = 512,
+    width_deg: float | None = None,
+    preset: Texture = LOW,
+    xi: float | None = None,
+    min_area: float = 0.35,
+    seed: Seed,
 ) -> TextureImage:
     """Draw a stimulus of the texture experiment: two random areas, each with its own texture (S2).
 
@@ -208,6 +246,9 @@ def composite(
     ----------
     size_px : int
         Side of the image, at least 32.
+    width_deg : float, optional
+        Width in degrees at which the image is shown; by default, it follows from the density and distance of
+        `preset`, 12.75 degrees for 512 px.
     preset : Texture
         LOW, HIGH, or your own parameters with two orientations.
     xi : float, optional
@@ -236,8 +277,8 @@ def composite(
     rng = np.random.default_rng(check_seed(seed))
     labels = _draw_two_areas(size_px, size_px / 3 if xi is None else xi, min_area, rng)
     second = gaussian_filter(labels.astype(np.float64), EDGE_PX, mode="nearest")
-    stimulus = texture(np.stack([1 - second, second], axis=2), preset, seed=rng)
-    return TextureImage(stimulus.image, labels, stimulus.orientation_deg, stimulus.clipped, preset)
+    stimulus = texture(np.stack([1 - second, second], axis=2), preset, width_deg=width_deg, seed=rng)
+    return replace(stimulus, labels=labels)
 
 
 def round_to_grey_levels(values: NDArray[np.float64]) -> tuple[NDArray[np.uint8], float]:

@@ -128,6 +128,7 @@ def estimate_cost(study: Study) -> StudyCost:
             *([] if study.design.is_adaptive else _warn_of_pairs(study, layout, len(pairs))),
             *([] if study.design.is_adaptive else _warn_of_answers(study, answers_per_map)),
             *_warn_of_screen(study, layout),
+            *_warn_of_textures(study),
         ],
     )
 
@@ -251,4 +252,23 @@ def _warn_of_screen(study: Study, layout: Layout) -> list[str]:
                 f"A dot of {dot:g} {unit} is larger than a cell of the grid, {cell:.2g} {unit}, so that the dots "
                 "of neighbours overlap; make the dots smaller or the image larger in [display]."
             )
+    return messages
+
+
+def _warn_of_textures(study: Study) -> list[str]:
+    """Warn if textures would be shown with another contrast or frequency than they are drawn with."""
+    if not (names := [image.name for image in study.images if image.texture is not None]):
+        return []
+    messages, calibration = [], study.calibration
+    if calibration.gamma and calibration.image_gamma != 1:
+        messages.append(
+            f"calibration.image_gamma is {calibration.image_gamma:g}, but the grey levels of textures such as "
+            f"{names[0]!r} are luminances, and their contrast is shown as drawn only with image_gamma = 1."
+        )
+    if not calibration.distance:
+        messages.append(
+            f"Textures such as {names[0]!r} have their frequency in cycles per degree only where the image is "
+            f"{study.display.width_deg:g} degrees wide (display.width_deg), but calibration.distance is off; switch it "
+            "on, or make sure of the viewing distance."
+        )
     return messages

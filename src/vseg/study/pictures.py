@@ -3,7 +3,7 @@
 import hashlib
 import io
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
 from vseg.study.schema import Study, parse_study, read_study_text
-from vseg.study.sections import PRACTICE_IMAGE, ImageSection
+from vseg.study.sections import PRACTICE_IMAGE, ImageSection, TextureSection
 
 PRACTICE_PX = 512
 GENERATED_PX = 512
@@ -70,6 +70,7 @@ def render_pictures(study: Study, folder: str | Path) -> dict[str, Picture]:
     ['cat', 'practice']
     """
     layout = study.layout.build()
+    _check_files(study, Path(folder))
     pictures = {image.name: _render_picture(study, image, layout, Path(folder)) for image in study.images}
     if study.practice.trials or study.catch.per_block:
         labels, _ = practice_labels(layout)
@@ -83,6 +84,22 @@ def load_study_with_pictures(path: str | Path) -> tuple[str, Study, dict[str, Pi
     text = read_study_text(path)
     study = parse_study(text, str(path))
     return text, study, render_pictures(study, Path(path).parent)
+
+
+def _check_files(study: Study, folder: Path) -> None:
+    missing = [
+        image for image in study.images if image.file is not None and not (folder / image.file).is_file()
+    ]
+    if len(missing) == 1:
+        raise NotFound(
+            f"Study {study.name}: there is no file {folder / str(missing[0].file)} for image {missing[0].name!r}; "
+            "paths are relative to the folder of the study file."
+        )
+    if missing:
+        raise NotFound(
+            f"Study {study.name}: {len(missing)} image files are missing, from {folder / str(missing[0].file)} to "
+            f"{folder / str(missing[-1].file)}; put your images there, or change the paths in the study file."
+        )
 
 
 def _render_picture(study: Study, image: ImageSection, layout: Layout, folder: Path) -> Picture:
@@ -111,9 +128,7 @@ def _make_pixels(
             )
         return stimuli.load_sample(image.sample, GENERATED_PX), None
     if image.texture is not None:
-        texture = stimuli.composite(
-            preset=stimuli.PRESETS[image.texture], size_px=GENERATED_PX, seed=image.seed
-        )
+        texture = _draw_texture(study, image)
         return texture.image, texture.truth_maps(layout)
     assert image.colours is not None
     areas = stimuli.random_maps(Grid(COLOUR_CELLS), segments=image.colours, entropy=0, seed=image.seed)
@@ -123,14 +138,29 @@ def _make_pixels(
     return colours.render(GENERATED_PX), Maps.one_hot(layout, labels, image.colours)
 
 
+def _draw_texture(study: Study, image: ImageSection) -> stimuli.TextureImage:
+    """Draw a texture for the width in degrees at which the study shows it."""
+    given = image.texture
+    settings = given if isinstance(given, TextureSection) else TextureSection(preset=given or "low")
+    changes = settings.model_dump(exclude={"preset"}, exclude_none=True)
+    size_px = min(max(GENERATED_PX, study.display.width_px), SHARPEST_PX)
+    try:
+        return stimuli.composite(
+            preset=replace(stimuli.PRESETS[settings.preset], **changes),
+            size_px=size_px,
+            width_deg=study.display.width_deg,
+            seed=image.seed,
+        )
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"Study {study.name}: image {image.name!r} cannot be drawn with {size_px} px over "
+            f"{study.display.width_deg:g} degrees (display.width_deg): {error}"
+        ) from error
+
+
 def _read_image_file(study: Study, image: ImageSection, path: Path) -> NDArray[np.uint8]:
     from PIL import Image
 
-    if not path.is_file():
-        raise NotFound(
-            f"Study {study.name}: there is no file {path} for image {image.name!r}; "
-            "paths are relative to the folder of the study file."
-        )
     try:
         pixels = stimuli.read_image(path)
     except (InvalidInput, Image.DecompressionBombError, SyntaxError, ValueError, struct.error) as error:

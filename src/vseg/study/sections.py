@@ -8,7 +8,7 @@ setting that the participant's page reads is also typed in frontend/src/wire.ts.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from vseg.data.layout import Grid, Layout, Scatter
 from vseg.errors import InvalidInput
@@ -49,10 +49,12 @@ Code = Annotated[
     ),
 ]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-# TOML has lists, not tuples, so strict validation is off for these two.
+# TOML has lists, not tuples, so strict validation is off for these three.
 Point = Annotated[tuple[Fraction, Fraction], Field(strict=False)]
 Length = Annotated[int, Field(ge=0, le=20_000)]
 Size = Annotated[tuple[Length, Length], Field(strict=False)]
+Angle = Annotated[float, Field(ge=-180, le=180)]
+Angles = Annotated[tuple[Angle, Angle], Field(strict=False)]
 
 
 class Section(BaseModel):
@@ -61,13 +63,35 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+PresetName = Literal["low", "high"]
+
+
+class TextureSection(Section):
+    """`texture = { … }`: the parameters of two oriented textures (Table 1); those left out are the preset's."""
+
+    preset: PresetName = "low"
+    orientations_deg: Angles | None = None
+    spread_deg: Annotated[float, Field(gt=0, le=90)] | None = None
+    mode_cpd: Annotated[float, Field(gt=0, le=60)] | None = None
+    bandwidth_oct: Annotated[float, Field(gt=0, le=10)] | None = None
+    rms_contrast: Annotated[float, Field(gt=0, le=128)] | None = None
+    mean_grey: Annotated[float, Field(ge=0, le=255)] | None = None
+
+
+# The discriminator makes errors name the setting inside the table, not all members of the union.
+TextureSetting = Annotated[
+    Annotated[PresetName, Tag("(name)")] | Annotated[TextureSection, Tag("(table)")],
+    Discriminator(lambda given: "(table)" if isinstance(given, dict | TextureSection) else "(name)"),
+]
+
+
 class ImageSection(Section):
     """`[[images]]`: one image, from exactly one of `file`, `sample`, `texture` and `colours`."""
 
     name: Name
     file: str | None = None
     sample: str | None = None
-    texture: Literal["low", "high"] | None = None
+    texture: TextureSetting | None = None
     colours: Annotated[int, Field(ge=2, le=8)] | None = None
     seed: Seed = 0
     square: bool = True

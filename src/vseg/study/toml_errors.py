@@ -175,7 +175,9 @@ def _end_sentence(text: str) -> str:
 
 def _suggest_setting(schema: JsonSchema, path: KeyPath) -> str:
     """Suggest the most similar setting, the same key in another table, or list the table's settings."""
-    settings = list((_schema_at(schema, path[:-1]) or {}).get("properties", {}))
+    table = _schema_at(schema, path[:-1]) or {}
+    options = [_resolve(schema, option) for option in table.get("oneOf", [table])]
+    settings = [name for option in options for name in option.get("properties", {})]
     if close := get_close_matches(str(path[-1]), settings, n=1):
         return f"did you mean {close[0]}?"
     elsewhere = [f"{table}.{path[-1]}" for table, keys in _list_tables(schema) if path[-1] in keys]
@@ -207,13 +209,12 @@ def _shorten(text: str, longest: int) -> str:
 
 
 def _path_in_file(schema: JsonSchema, location: KeyPath, error_type: str) -> KeyPath:
-    """Return the part of pydantic's location that is in the file; pydantic adds the members of unions it tried."""
+    """Return the steps of pydantic's location that are in the file, without the members of unions that it adds."""
     path: list[str | int] = []
-    for step in location:
-        unknown_key = error_type == "extra_forbidden" and step == location[-1]
-        if _schema_at(schema, (*path, step)) is None and not unknown_key:
-            break
-        path.append(step)
+    for number, step in enumerate(location, start=1):
+        unknown_key = error_type == "extra_forbidden" and number == len(location)
+        if unknown_key or _schema_at(schema, (*path, step)) is not None:
+            path.append(step)
     return tuple(path)
 
 
@@ -226,11 +227,16 @@ def _schema_at(schema: JsonSchema, path: KeyPath) -> JsonSchema | None:
             items = node.get("prefixItems", [])
             node = items[step] if step < len(items) else node.get("items") or None
         else:
-            more = node.get("additionalProperties")
-            node = node.get("properties", {}).get(step) or (more if isinstance(more, dict) else None)
+            tables = [_resolve(schema, option) for option in node.get("oneOf", [node])]
+            node = next((found for table in tables if (found := _find_entry(table, step))), None)
         if node is None:
             return None
     return _resolve(schema, node or {})
+
+
+def _find_entry(table: JsonSchema, key: str) -> JsonSchema | None:
+    more = table.get("additionalProperties")
+    return table.get("properties", {}).get(key) or (more if isinstance(more, dict) else None)
 
 
 def _resolve(schema: JsonSchema, node: JsonSchema) -> JsonSchema:
@@ -244,8 +250,8 @@ def _resolve(schema: JsonSchema, node: JsonSchema) -> JsonSchema:
 def _describe_expected(schema: JsonSchema, node: JsonSchema | None) -> str:
     """Describe the values a setting can have, such as 'a whole number from 2 to 12 or "free"'."""
     node = _resolve(schema, node or {})
-    if "anyOf" in node:
-        return " or ".join(_describe_expected(schema, option) for option in node["anyOf"])
+    if options := node.get("anyOf") or node.get("oneOf"):
+        return " or ".join(_describe_expected(schema, option) for option in options)
     choices = node.get("enum") or ([node["const"]] if "const" in node else [])
     if choices:
         quoted = [json.dumps(choice, ensure_ascii=False) for choice in choices]

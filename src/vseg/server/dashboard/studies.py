@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
 
 from starlette.requests import Request
@@ -23,13 +22,15 @@ from vseg.server.dashboard.context import (
     require_login,
 )
 from vseg.study.schema import LARGEST_FILE
+from vseg.study.starters import Starter, read_starter
 
-STARTERS = {
+STARTERS: dict[Starter, tuple[str, str]] = {
     "patches": ("Coloured patches", "A short test: two minutes per participant, with known segments."),
-    "textures": (
+    "texture": (
         "Two textures",
-        "Oriented noise as in the paper: one boundary is easy to see, the other is not.",
+        "The paper’s experiment with oriented noise: one boundary is easy to see, the other is not.",
     ),
+    "example": ("One photograph", "The paper’s example session: three segments, 19 × 19 locations."),
     "photographs": ("Photographs", "Photographs that come with vseg, with five segments each."),
 }
 MAX_THUMBNAILS = 4
@@ -64,7 +65,7 @@ async def studies_page(request: Request) -> Response:
 async def new_study_page(request: Request) -> Response:
     """Show a form with the text of a study file, filled from a starter."""
     sample = request.query_params.get("sample", "")
-    text = read_starter(sample) if sample in STARTERS else ""
+    text = next((read_starter(name, name) for name in STARTERS if name == sample), "")
     return await render_page(request, "new_study.html", starters=STARTERS, sample=sample, text=text)
 
 
@@ -81,12 +82,6 @@ async def create_study(request: Request) -> Response:
             request, "new_study.html", status=status, starters=STARTERS, text=text, error=error
         )
     return redirect(request, f"/studies/{row.name}")
-
-
-def read_starter(name: str) -> str:
-    """Return the study file of a starter."""
-    folder = files("vseg.server.dashboard").joinpath("starters")
-    return folder.joinpath(f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _list_cards(request: Request) -> list[StudyCard]:
