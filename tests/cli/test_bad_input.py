@@ -106,6 +106,12 @@ def test_not_a_parquet_file(capsys):
         ("--grid 101", "The posterior takes up to 10000 locations, got 10201; use --method penalised."),
         ("--seed -1", "--seed: expected 0 or more, got '-1'."),
         ("--max-iterations 0", "--max-iterations: expected 1 or more, got '0'."),
+        ("--epsilon -1", "--epsilon: expected 0 or more, got '-1'."),
+        ("--learning-rate 0.1", "The solver coordinate_descent has no option 'learning_rate'; it has starts"),
+        (
+            "--solver exponentiated_gradient --smoothness 1 --learning-rate 0",
+            "The learning rate is a positive number, got 0.0.",
+        ),
         ("--loss x", "--loss: 'x' is not one of 'squared_error', 'cross_entropy'."),
         ("--solver x", "--solver: 'x' is not one of 'coordinate_descent', 'exponentiated_gradient'."),
         ("--kernel x", "--kernel: unknown kernel 'x'; choose four, eight, gaussian:WIDTH or auto."),

@@ -1,13 +1,13 @@
 """Two-stage designs: pairs that follow, by Proposition 1 of the paper, from a coarse map of the first answers."""
 
-import warnings
-
 from vseg._support.seeds import Seed
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, Tally
 from vseg.designs import oracle
-from vseg.errors import NotConverged, VsegWarning
-from vseg.reconstruction.reconstruct import reconstruct, tally_one_image
+from vseg.reconstruction.cross_validation import cross_validate
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.reconstruct import tally_one_image
+from vseg.reconstruction.solvers import coordinate_descent
 
 
 def two_stage_pairs(
@@ -48,15 +48,11 @@ def two_stage_pairs(
     (96, set())
     """
     tally = tally_one_image(responses)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VsegWarning)  # a first stage has too few pairs for final maps
-        try:
-            coarse = reconstruct(tally, segments=segments, seed=0).maps
-        except NotConverged as stopped:
-            coarse = stopped.result.maps
+    strength = cross_validate(tally, segments, seed=0, threads=1).chosen
+    coarse = coordinate_descent(build_objective(tally, segments, strength=strength), seed=0)
     return oracle(
         tally.layout,
-        labels=coarse.labels,
+        labels=coarse.probabilities.argmax(axis=1),
         segments=segments,
         trials=len(tally) if trials is None else trials,
         avoid=[tally.pairs],
