@@ -61,8 +61,9 @@ def simulate_design(name: str, maps: Maps, trials: int, *, seed: int) -> Tally:
         )
         second = two_stage_pairs(first, segments=SEGMENTS, trials=second_trials, seed=second_seed)
         return _join(first, _ask(maps, second, rng))
-    labels = {"labels": maps.labels} if name == "oracle" else {}
-    return _ask(maps, designs.get_design(name)(maps.layout, trials=trials, seed=first_seed, **labels), rng)
+    settings: dict[str, Any] = {"labels": maps.labels} if name == "oracle" else {}
+    pairs = designs.get_design(name)(maps.layout, trials=trials, seed=first_seed, **settings)
+    return _ask(maps, pairs, rng)
 
 
 def _ask(maps: Maps, pairs: Pairs, rng: np.random.Generator) -> Tally:
@@ -119,9 +120,15 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
     for location in np.flatnonzero(exact.spanning & exact.independent):
         partners = np.concatenate([pairs.j[pairs.i == location], pairs.i[pairs.j == location]])
         families.append(maps.layout.positions[[location, *partners[np.argsort(maps.labels[partners])]]])
-    # The family whose farthest member is closest to the centre of the image is the easiest to see.
-    farthest = [np.abs(positions - 0.5).max() for positions in families]
-    return {"truth": maps.image, "positions": families[int(np.argmin(farthest))]}
+    # The family whose members are farthest from each other and from the edges is the easiest to see.
+    return {"truth": maps.image, "positions": max(families, key=_smallest_gap)}
+
+
+def _smallest_gap(positions: NDArray[np.float64]) -> float:
+    from scipy.spatial.distance import pdist
+
+    to_edge = 0.5 - np.abs(positions - 0.5).max()
+    return float(min(pdist(positions).min(), 2 * to_edge))
 
 
 def claims(table: "Table") -> list[Claim]:

@@ -152,12 +152,15 @@ def test_options_of_fit(option, message, capsys):
             "--entropy 2",
             "--entropy: expected a mean entropy of 3 segments from 0 to below log 3 = 1.099 nats, got 2.",
         ),
-        ("--design x", "--design: 'x' is not one of 'covering', 'balanced', 'scattered', 'all'."),
+        (
+            "--design x",
+            "--design: 'x' is not one of 'covering', 'balanced', 'scattered', 'all', 'oracle', 'two_stage'.",
+        ),
         ("--participants 0", "--participants: expected 1 or more, got '0'."),
         ("--lapse 2", "--lapse: expected 1 or less, got '2'."),
         ("--trials 3", "Expected 128 trials (every location once) to"),
         ("--trials no", "--trials: expected a whole number, got 'no'."),
-        ("--xi 0.1", "--xi: expected a size from 0.25 to 1e+06 cells, got 0.1."),
+        ("--xi 0", "--xi: expected a size from 0.001 to 1e+06 cells on a 16x16 grid, got 0.0."),
         ("--seed x", "--seed: expected a whole number, got 'x'."),
     ],
 )

@@ -274,8 +274,8 @@ def test_coverage_as_text():
         "at a median distance of 0.47 of the image's side, in one connected graph."
     )
     assert str(designs.coverage(pairs, segments=2)).endswith(
-        "200 answers are advised, 100.0% of the locations of a one-hot map would have partners in all of them, and 0.0% "
-        "would stay ambiguous."
+        "200 answers are advised, 100.0% of the locations of a one-hot map would have partners in all of them, and "
+        "0.0% would stay ambiguous."
     )
 
 

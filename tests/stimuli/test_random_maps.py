@@ -69,8 +69,10 @@ def discrete_sum(xi, distance=0):
 @pytest.mark.parametrize("xi", [0.5, 2.0, 6.3])
 @pytest.mark.parametrize("layout", [Grid(5), Grid(6), Scatter(SOME_POINTS.positions[:30])], ids=str)
 def test_field_has_the_standard_deviation_of_s2(layout, xi):
-    """The s.d. is that of the discrete convolution (σ²ξ√π from ξ = 1 on) at every location, edges included. Over 2000 fields its standard error is 1.6 %; margin 6 %
-    for the worst of about 30 locations."""
+    """The s.d. is that of the discrete convolution (σ²ξ√π from ξ = 1 on) at every location, edges included.
+
+    Over 2000 fields its standard error is 1.6 %; margin 6 % for the worst of about 30 locations.
+    """
     draws = [
         gaussian_fields(layout, segments=len(layout), sigma=1.3, xi=xi, seed=seed)
         for seed in range(2000 // len(layout))
@@ -85,8 +87,8 @@ def test_field_has_the_standard_deviation_of_s2(layout, xi):
 def test_the_covariance_is_that_of_the_discrete_convolution(xi):
     """Σ_j G_j G_(j-d), at ξ < 1 far from the continuum's exp(-d²/4ξ²): 0.26 against 0.37 between neighbours at 0.5.
 
-    2880 fields of 24×24: about 2880·576/(2πξ²) independent values, 4e5 at ξ = 0.8 and 3e4 at 3; margins of four standard
-    errors or more.
+    2880 fields of 24×24: about 2880·576/(2πξ²) independent values, 2.6e5 at ξ = 1 and 2.9e4 at 3; margins of three
+    standard errors or more.
     """
     size = 24
     fields = [gaussian_fields(Grid(size), segments=576, sigma=1, xi=xi, seed=seed) for seed in range(5)]
@@ -193,7 +195,7 @@ def test_invalid_input_for_fields():
 
 
 def test_a_scatter_needs_a_longer_scale():
-    with pytest.raises(InvalidInput, match="Expected xi from 0.25 to 1e[+]06 cells on a scatter.*, got 0.1"):
+    with pytest.raises(InvalidInput, match=r"Expected xi from 0.25 to 1e[+]06 cells on a scatter.*, got 0.1"):
         gaussian_fields(SOME_POINTS, segments=2, sigma=1, xi=0.1, seed=0)
 
 

@@ -165,7 +165,8 @@ def test_errors_in_the_required_settings(old, new, message):
         ),
         (
             "[design]\nname = 'random'",
-            'line 7: design.name should be "covering", "balanced", "scattered", "all", "oracle" or "adaptive", got "random".',
+            'line 7: design.name should be "covering", "balanced", "scattered", "all", "oracle" or "adaptive", got '
+            '"random".',
         ),
         (
             "[design]\ntrials = 3",

@@ -387,7 +387,7 @@ def test_bad_settings_are_refused(settings, message):
 
 
 def test_a_local_kernel_and_the_rule_of_algorithm_1():
-    responses = simulate_participants(0.2, "a", "b")
+    responses = simulate_participants(0.2, "ab")
     stencil = [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
     fits = vseg.fit_dataset(responses, segments=2, by="participant", smoothness=1.0, kernel=stencil, seed=0)
     alone = vseg.reconstruct(

@@ -260,8 +260,9 @@ class Independence:
             )
         too_many = int(np.sum(self.partners > K))
         return (
-            f"The probability vectors of the partners span R^{K} at {self.spanning.sum()} of {n} locations{conditions}; "
-            f"they are linearly independent at {self.independent.sum()} of {tested.sum()} tested locations"
+            f"The probability vectors of the partners span R^{K} at {self.spanning.sum()} of {n} "
+            f"locations{conditions}; they are linearly independent at {self.independent.sum()} of {tested.sum()} "
+            "tested locations"
             f"{f', and {too_many} have more than {K} partners, which never are' if too_many else ''}."
         )
 

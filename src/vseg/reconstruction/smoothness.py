@@ -103,9 +103,9 @@ def neighbour_mean(layout: Layout, *, diagonals: bool = False) -> csr_array:
 def gaussian(layout: Layout, width: float) -> csr_array:
     """Return W of a Gaussian kernel; the width is in grid cells, or on a scatter in units of 1/√n of the image.
 
-    A location does not predict itself: the weight of the centre is left out. With the centre, of weight c if all weights
-    sum to 1, the penalty would be (1-c)² times as large, since p - (cp + (1-c)Wp) = (1-c)(p - Wp). Both are the same
-    penalty at another λ: λ with the centre corresponds to (1-c)²λ here.
+    A location does not predict itself: the weight of the centre is left out. With the centre, of weight c if all
+    weights sum to 1, the penalty would be (1-c)² times as large, since p - (cp + (1-c)Wp) = (1-c)(p - Wp). Both are
+    the same penalty at another λ: λ with the centre corresponds to (1-c)²λ here.
     """
     if isinstance(layout, Grid):
         reach = int(min(np.ceil(WIDEST * width), layout.size - 1))

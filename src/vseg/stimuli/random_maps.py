@@ -95,9 +95,9 @@ def gaussian_fields(
     """Draw the fields of S2: white noise convolved with G_i = σ² exp(-|i|²/2ξ²).
 
     The noise has one value per cell, as in the paper. So the standard deviation is σ² Σ_m exp(-m²/ξ²): σ² for ξ towards
-    0, where the fields are white noise, and σ²ξ√π from ξ = 1 on (to 2e-4, and to 1e-16 at 2), where the correlation at a
-    distance of d cells is exp(-d²/4ξ²). Locations of a scatter have no cells; there the standard deviation is the same,
-    and the correlation exp(-d²/4ξ²) for any ξ.
+    0, where the fields are white noise, and σ²ξ√π from ξ = 1 on (to 2e-4, and to 1e-16 at 2), where the correlation
+    at a distance of d cells is exp(-d²/4ξ²). Locations of a scatter have no cells; there the standard deviation is the
+    same, and the correlation exp(-d²/4ξ²) for any ξ.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def _draw_fields(layout: Layout, segments: int, xi: float, rng: np.random.Genera
 
     The noise is drawn on a lattice that reaches 5ξ beyond the image, so nothing wraps around. Its spacing of ξ/2 gives
     the same covariance as the continuum to 1e-16 (the Poisson sum of a Gaussian), at a cost that does not grow with
-    ξ, and for locations on a grid or anywhere else. From ξ = 1 on, the continuum is the paper's discrete convolution (to
-    2e-4); below, the lattice is that of the cells.
+    ξ, and for locations on a grid or anywhere else. From ξ = 1 on, the continuum is the paper's discrete convolution
+    (to 2e-4); below, the lattice is that of the cells.
     """
     if isinstance(layout, Grid) and xi < DISCRETE_XI:
         return _draw_discrete_fields(layout.size, segments, xi, rng)
