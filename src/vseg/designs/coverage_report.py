@@ -271,7 +271,7 @@ class Independence:
 
 
 def check_independence(pairs: Pairs, maps: Maps, *, tolerance: float | None = None) -> Independence:
-    """Check the condition of Proposition 1: at each location, are the partners' vectors linearly independent?
+    """Check the condition of Proposition 1: that the vectors of the partners of each location are linearly independent.
 
     The rank is found from the singular values of the (partners, K) matrix of a location, not from a determinant or a
     matrix of inner products, which would square the condition number.

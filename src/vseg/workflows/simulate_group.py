@@ -95,7 +95,10 @@ def simulate_group(
     parts = []
     for number, participant_seed in enumerate(np.random.SeedSequence(seed).spawn(participants), start=1):
         pairs = shared_blocks or draw_blocks(int(participant_seed.generate_state(1)[0]))
-        observer: dict[str, Any] = {"observer": LapsingObserver(lapse), "participant": f"P{number:0{digits}d}"}
+        observer: dict[str, Any] = {
+            "observer": LapsingObserver(lapse),
+            "participant": f"P{number:0{digits}d}",
+        }
         answers = simulate(truth, pairs, seed=participant_seed, **observer)
         parts.append(answers)
         if second_trials:
