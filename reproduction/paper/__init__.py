@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FIGURES = {
     "deterministic": "Figure 1: deterministic maps",
     "losses": "Figure 2: equivalence of the losses, and regularisation",
+    "pairs": "Figure 3: pairs from Proposition 1",
     "blocks": "Figure 4: error over the number of blocks",
     "uncertainty": "Figure 5: error over uncertainty",
     "natural": "Figure 6: natural images with a free number of segments",

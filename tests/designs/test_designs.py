@@ -273,7 +273,10 @@ def test_coverage_as_text():
         "36 pairs on a 3x3 grid test 100% of 9 locations, each with 8 partners "
         "at a median distance of 0.47 of the image's side, in one connected graph."
     )
-    assert "200 answers are advised, and 0.0% of the" in str(designs.coverage(pairs, segments=2))
+    assert str(designs.coverage(pairs, segments=2)).endswith(
+        "200 answers are advised, 100.0% of the locations of a one-hot map would have partners in all of them, and "
+        "0.0% would stay ambiguous."
+    )
 
 
 def test_coverage_of_no_pairs():
@@ -307,7 +310,7 @@ def test_invalid_blocks_sessions_and_names():
     for blocks in (0, 1.5):
         with pytest.raises(InvalidInput, match=f"whole number of blocks from 1 up, got blocks={blocks}"):
             designs.draw_blocks(designs.covering, Grid(4), blocks=blocks, segments=2, seed=0)
-    with pytest.raises(InvalidInput, match="covering, balanced, scattered, all, got 'sobol'"):
+    with pytest.raises(InvalidInput, match="covering, balanced, scattered, all, oracle, got 'sobol'"):
         designs.get_design("sobol")
 
 
@@ -331,7 +334,8 @@ def test_seeds(draw):
 
 def test_every_design_has_the_same_parameters():
     for name in designs.DESIGNS:
-        assert len(designs.get_design(name)(Grid(4), segments=2, trials=None, seed=0)) in (32, 120)
+        labels = {"labels": np.arange(16) % 2} if name == "oracle" else {}
+        assert len(designs.get_design(name)(Grid(4), segments=2, trials=None, seed=0, **labels)) in (32, 120)
 
 
 def test_save_trials(tmp_path):
@@ -348,3 +352,159 @@ def test_save_trials(tmp_path):
     answered = [[*rows[0], "same"], *([*row, "1"] for row in rows[1:])]
     (tmp_path / "responses.csv").write_text("\n".join(",".join(row) for row in answered))
     assert len(vseg.load(tmp_path / "responses.csv", Grid(4))) == 64
+
+
+# ── oracle designs and Proposition 1 ──
+
+
+@st.composite
+def labelled_layouts(draw):
+    layout = draw(layouts())
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    segments = draw(st.integers(1, 5))
+    labels = rng.choice(segments, len(layout), p=rng.dirichlet(np.full(segments, 0.7)))
+    n = len(layout)
+    return layout, labels, draw(st.integers(-(-n // 2), n * (n - 1) // 2))
+
+
+def count_partners(pairs, labels, segments):
+    """(n, K): the number of partners of each location in each segment."""
+    found = np.zeros((len(labels), segments), np.int64)
+    for i, j in pairs:
+        found[i, labels[j]] += 1
+        found[j, labels[i]] += 1
+    return found
+
+
+@given(case=labelled_layouts(), seed=st.integers(0, 2**31))
+@settings(max_examples=100, deadline=None)
+def test_oracle_pairs_reach_every_segment_as_soon_as_there_are_enough(case, seed):
+    """One partner in each segment takes half a segment's size within it, the larger size between two."""
+    layout, labels, trials = case
+    pairs = designs.oracle(layout, labels=labels, trials=trials, seed=seed)
+    assert len(pairs) == trials
+    sizes = np.bincount(labels, minlength=5)
+    within = sum(-(-size // 2) for size in sizes[sizes > 1])
+    between = sum(max(a, b) for k, a in enumerate(sizes) for b in sizes[:k] if a and b)
+    possible = np.tile(sizes > 0, (len(labels), 1))
+    possible[np.arange(len(labels)), labels] = sizes[labels] > 1
+    if trials >= within + between:
+        assert (count_partners(pairs, labels, 5)[possible] > 0).all()
+
+
+@given(size=st.sampled_from([4, 8, 12]), segments=st.sampled_from([2, 4]), seed=st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_oracle_pairs_of_equal_segments_are_balanced(size, segments, seed):
+    """KN²/2 pairs give exactly one partner in each segment, KN² pairs two: 2K partners in all."""
+    labels = np.random.default_rng(seed).permutation(np.arange(size**2) % segments)
+    for times in (1, 2):
+        trials = times * segments * size**2 // 2
+        pairs = designs.oracle(Grid(size), labels=labels, trials=trials, seed=seed)
+        assert (count_partners(pairs, labels, segments) == times).all()
+    assert designs.oracle(Grid(size), labels=labels, seed=seed) == pairs  # KN² is the default
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_paper_trials_suffice_for_any_segments(seed):
+    """KN² pairs reach every segment however unequal the segments are."""
+    labels = np.random.default_rng(seed).choice(4, 144, p=[0.9, 0.04, 0.03, 0.03])
+    pairs = designs.oracle(Grid(12), labels=labels, segments=4, seed=seed)
+    assert (count_partners(pairs, labels, 4)[:, np.bincount(labels) > 1] > 0).all()
+
+
+def test_oracle_blocks_avoid_earlier_pairs_and_keep_the_segments():
+    labels = np.arange(64) // 16
+    blocks = designs.draw_blocks("oracle", Grid(8), labels=labels, blocks=3, fresh=True, trials=128, seed=0)
+    assert len({pair for block in blocks for pair in block}) == 384
+    for block in blocks:
+        assert (count_partners(block, labels, 4) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, "Expected labels, the segment of each location, for an oracle design, got none"),
+        ([0, 1], "each of the 16 locations of a 4x4 grid, got int64 numbers of shape"),
+        (np.zeros(16), "got float64 numbers"),
+        ([-1] * 16, "Expected labels from 0 up, got -1 to -1"),
+    ],
+)
+def test_invalid_labels(labels, message):
+    with pytest.raises(InvalidInput, match=message):
+        designs.oracle(Grid(4), labels=labels, seed=0)
+
+
+def test_coverage_of_given_labels():
+    labels = np.arange(36) // 12
+    pairs = designs.oracle(Grid(6), labels=labels, trials=54, seed=0)
+    report = designs.coverage(pairs, segments=3, labels=labels)
+    assert (report.ambiguous, report.spanning) == (0, 1)
+    assert "100.0% of the locations of the given map would have partners in all of them" in str(report)
+    assert designs.coverage(pairs, segments=3).spanning < 0.5  # random maps have their segments elsewhere
+    with pytest.raises(InvalidInput, match="Expected labels from 0 to 1, for 2 segments, got 0 to 2"):
+        designs.coverage(pairs, segments=2, labels=labels)
+
+
+@given(case=layouts_and_trials(), segments=st.integers(2, 5), seed=st.integers(0, 2**31))
+@settings(max_examples=60, deadline=None)
+def test_independence_equals_numpy_location_by_location(case, segments, seed):
+    layout, trials = case
+    pairs = designs.covering(layout, trials=trials, seed=seed)
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(segments), len(layout))
+    p[rng.random(len(layout)) < 0.5] = np.eye(segments)[0]  # many equal vectors
+    found = designs.check_independence(pairs, vseg.Maps(layout, p))
+    partners = [[] for _ in range(len(layout))]
+    for i, j in pairs:
+        partners[i].append(j)
+        partners[j].append(i)
+    for location, own in enumerate(partners):
+        rank = np.linalg.matrix_rank(p[own])
+        assert (found.partners[location], found.rank[location]) == (len(own), rank)
+        assert found.independent[location] == (rank == len(own))
+        assert found.spanning[location] == (rank == segments)
+        if rank == segments:
+            np.testing.assert_allclose(found.condition[location], np.linalg.cond(p[own]), rtol=1e-6)
+        else:
+            assert np.isinf(found.condition[location])
+
+
+def test_nearly_equal_vectors_span_but_are_ill_conditioned():
+    """Vectors that differ by 1e-9 have a condition number of about 1e9: a matrix of inner products would lose them."""
+    p = np.full((16, 2), 0.5)
+    p[:, 0] += 1e-9 * np.arange(16)
+    p[:, 1] -= 1e-9 * np.arange(16)
+    maps, pairs = vseg.Maps(Grid(4), p), designs.all_pairs(Grid(4))
+    found = designs.check_independence(pairs, maps)
+    assert found.spanning.all()
+    assert (found.condition > 1e7).all()
+    assert not designs.check_independence(pairs, maps, tolerance=1e-6).spanning.any()
+
+
+def test_independence_of_stacks_in_parts(monkeypatch):
+    """Large designs are computed in parts, with the same result."""
+    maps = vseg.stimuli.random_maps(Grid(9), segments=3, seed=0)
+    pairs = designs.covering(Grid(9), segments=3, seed=0)
+    whole = designs.check_independence(pairs, maps)
+    monkeypatch.setattr(designs.coverage_report, "MAX_STACK", 50)
+    np.testing.assert_array_equal(designs.check_independence(pairs, maps).condition, whole.condition)
+
+
+def test_the_paper_contradicts_itself_about_the_number_of_partners():
+    """KN² pairs give 2K partners, which are never independent; K partners take KN²/2 pairs, fewer than (K-1)N²."""
+    maps = vseg.stimuli.random_maps(Grid(16), segments=4, seed=0)
+    found = designs.check_independence(designs.balanced(Grid(16), segments=4, seed=0), maps)
+    assert set(found.partners.tolist()) == {8}
+    assert not found.independent.any()
+    assert "linearly independent at 0 of 256 tested locations, and 256 have more than 4 partners" in str(
+        found
+    )
+    assert designs.minimal_trials(Grid(16), 4) > 4 * 256 // 2
+
+
+def test_invalid_independence():
+    pairs = designs.all_pairs(Grid(4))
+    with pytest.raises(InvalidInput, match="maps are on a 3x3 grid, but the pairs lie on a 4x4 grid"):
+        designs.check_independence(pairs, vseg.stimuli.random_maps(Grid(3), segments=2, seed=0))
+    with pytest.raises(InvalidInput, match="tolerance from 0 to below 1, got 2"):
+        designs.check_independence(pairs, vseg.stimuli.random_maps(Grid(4), segments=2, seed=0), tolerance=2)

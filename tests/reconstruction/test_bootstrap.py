@@ -81,6 +81,9 @@ def test_a_matrix_has_to_be_given_again(study):
     result = vseg.reconstruct(responses, segments=2, smoothness=1.0, kernel=matrix, seed=0)
     with pytest.raises(InvalidInput, match="was a matrix; give it to bootstrap as kernel"):
         vseg.bootstrap(responses, result, resamples=3, seed=0)
+    array = vseg.reconstruct(responses, segments=2, smoothness=1.0, kernel=np.ones((3, 3)), seed=0)
+    with pytest.raises(InvalidInput, match="was an array; give it to bootstrap as kernel"):
+        vseg.bootstrap(responses, array, resamples=3, seed=0)
     found = vseg.bootstrap(responses, result, resamples=3, kernel=matrix, seed=0)
     named = vseg.bootstrap(responses, result, resamples=3, kernel="eight", seed=0)
     assert found.probabilities == pytest.approx(named.probabilities)

@@ -70,6 +70,24 @@ class TestReconstruct:
         with pytest.raises(InvalidInput, match="The start has 3 segments on a 10x10 grid; expected 2"):
             vseg.reconstruct(responses, segments=2, start=cold.maps, smoothness=1.0, seed=0)
 
+    def test_a_local_kernel_as_an_array(self):
+        _, responses = simulated()
+        settings = {"segments": 3, "smoothness": 1.0, "seed": 0}
+        four, array = (
+            vseg.reconstruct(responses, kernel=kernel, **settings)
+            for kernel in ("four", np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+        )
+        assert np.array_equal(four.maps.probabilities, array.maps.probabilities)
+        assert (array.kernel, array.summary()["kernel"]) == ("array", "array")
+        chosen = vseg.reconstruct(responses, segments=3, kernel=np.ones((5, 5)), seed=0)
+        assert chosen.path is not None
+
+    def test_options_of_another_solver_are_refused(self):
+        _, responses = simulated()
+        message = "solver coordinate_descent has no option 'learning_rate'; it has starts, tolerance, max_iterations"
+        with pytest.raises(InvalidInput, match=message):
+            vseg.reconstruct(responses, segments=3, smoothness=1.0, learning_rate=0.1, seed=0)
+
     def test_a_scatter_works_the_same(self):
         layout = vseg.Scatter(np.random.default_rng(0).random((120, 2)))
         truth, responses = simulated(layout)

@@ -47,6 +47,33 @@ def test_a_grid_kernel_is_a_convolution_with_repeated_edges(kernel, stencil, siz
     assert build_smoothness(Grid(size), kernel).weights @ picture.ravel() == pytest.approx(expected.ravel())
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (1, 7), (9, 9)])
+@pytest.mark.parametrize("size", [5, 6])
+def test_an_array_is_a_convolution_with_repeated_edges(shape, size):
+    """G∗q = Σ_j G_j q_(i-j), as scipy's convolve has it: an asymmetric kernel is flipped; the weights sum to 1."""
+    rng = np.random.default_rng(1)
+    stencil, picture = rng.random(shape), rng.random((size, size))
+    expected = convolve(picture, stencil / stencil.sum(), mode="nearest")
+    for kernel in (stencil, stencil.tolist()):
+        assert build_smoothness(Grid(size), kernel).weights @ picture.ravel() == pytest.approx(
+            expected.ravel()
+        )
+
+
+@pytest.mark.parametrize("width", [0.5, 1.0, 2.0])
+def test_the_centre_of_a_gaussian_kernel_only_changes_the_strength(width):
+    """The penalty with the centre, of weight c, is (1-c)² times that of "gaussian:WIDTH", which leaves it out."""
+    reach = int(np.ceil(3 * width))
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    whole = np.exp(-(x**2 + y**2) / (2 * width**2)) * (x**2 + y**2 <= (3 * width) ** 2)
+    centre = whole[reach, reach] / whole.sum()
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 81)
+    with_centre, without = (
+        build_smoothness(Grid(9), kernel).penalty(p) for kernel in (whole, f"gaussian:{width}")
+    )
+    assert with_centre == pytest.approx((1 - centre) ** 2 * without)
+
+
 def test_a_gaussian_kernel_has_its_width():
     weights = gaussian(Grid(41), 2.0)[[41 * 20 + 20]].toarray().reshape(41, 41)
     offset = np.arange(41) - 20
@@ -72,6 +99,14 @@ def test_a_users_matrix_is_taken_as_it_is():
         ("gaussian", "Unknown kernel 'gaussian'"),
         (("gaussian",), "Unknown kernel"),
         (("gaussian", None), "Unknown kernel"),
+        (np.ones((7, 7)), r"two odd sides up to 5, or a matrix that has shape \(9, 9\), got \(7, 7\)"),
+        (np.ones(3), r"got \(3,\)"),
+        (
+            [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
+            "numbers from 0 up, the smallest is -4; the Laplacian .* is the kernel 'four'",
+        ),
+        (np.full((3, 3), np.nan), "numbers from 0 up"),
+        (np.eye(3) * [0, 1, 0], "has weight outside its centre"),
         (np.eye(4), r"has shape \(9, 9\), got \(4, 4\)"),
         (2 * np.eye(9), "rows summing to 1; its smallest entry is 0, its rows sum to 2..2"),
         (-np.eye(9), "non-negative"),
@@ -80,6 +115,12 @@ def test_a_users_matrix_is_taken_as_it_is():
 def test_bad_kernels(kernel, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         build_smoothness(Grid(3), kernel)
+
+
+def test_an_array_needs_a_grid():
+    points = Scatter(np.random.default_rng(0).random((20, 2)))
+    with pytest.raises(InvalidInput, match=r"is a matrix that has shape \(20, 20\), got \(3, 3\)"):
+        build_smoothness(points, np.ones((3, 3)))
 
 
 @given(width=st.floats(0.1, 2))

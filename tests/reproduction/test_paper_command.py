@@ -25,7 +25,7 @@ def test_run_prints_verdicts_and_skips_finished_figures(here, capsys):
 
 def test_bad_input_gives_a_one_line_error(here, capsys):
     for arguments, message in {
-        "paper run bloks": "There is no figure 'bloks'; choose one of deterministic, losses, blocks",
+        "paper run bloks": "There is no figure 'bloks'; choose one of deterministic, losses, pairs",
         "paper run blocks --resamples 0": "--resamples: expected 1 or more, got '0'",
         "paper run blocks --quick --resamples 5": "either --quick or --resamples",
         "paper run blocks --executor cloud": "An executor is",

@@ -165,7 +165,8 @@ def test_errors_in_the_required_settings(old, new, message):
         ),
         (
             "[design]\nname = 'random'",
-            'line 7: design.name should be "covering", "balanced", "scattered", "all" or "adaptive", got "random".',
+            'line 7: design.name should be "covering", "balanced", "scattered", "all", "oracle" or "adaptive", got '
+            '"random".',
         ),
         (
             "[design]\ntrials = 3",
@@ -493,3 +494,34 @@ def test_answers_cannot_arrive_before_their_trials_were_shown(answers, elapsed_m
     assert timing.is_too_fast(answers, 10_000_000, 10_000_000 + elapsed_ms) is expected
     assert not timing.is_too_fast(answers, 10_000_000, None)
     assert not TimingSection(cue_ms=0, image_ms=17).is_too_fast(answers, 0, 0), "shorter than a frame"
+
+
+@pytest.mark.parametrize(
+    ("labels", "design", "message"),
+    [
+        (
+            "",
+            "oracle",
+            r'design.name = "oracle" needs the labels of image \'cat\', the segment of each location',
+        ),
+        (
+            ", labels = [0, 1]",
+            "oracle",
+            "labels of image 'cat' should be 9 numbers from 0 to 2, one for each location, got 2 from 0 to 1",
+        ),
+        (", labels = [0, 0, 0, 0, 0, 0, 0, 0, 3]", "oracle", "should be 9 numbers .*, got 9 from 0 to 3"),
+        (
+            ", labels = [0, 0, 0, 1, 1, 1, 2, 2, 2]",
+            "scattered",
+            "labels of image 'cat' need design.name = \"oracle\", got 'scattered'",
+        ),
+        (", labels = [-1]", "oracle", r"images\[0\].labels\[0\] should be a whole number from 0 up, got -1"),
+    ],
+)
+def test_labels_of_an_oracle_design(labels, design, message):
+    with pytest.raises(InvalidInput, match=f"line 4: .*{message}"):
+        parse_study(
+            'name = "s"\nsegments = 3\nparticipants = 1\n'
+            f'images = [{{name = "cat", colours = 3{labels}}}]\nlayout = {{grid = 3}}\n'
+            f'design = {{name = "{design}"}}\n'
+        )

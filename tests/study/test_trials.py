@@ -16,7 +16,8 @@ from vseg.study.trials import Round, Trials, Unit, draw_trials
 SIZES = {"cat": (400, 300), "dog": (128, 128), PRACTICE_IMAGE: (512, 512)}
 
 
-def study(layout="{grid = 5}", *, seed=0, practice=4, catch=1, **design) -> Study:
+def study(layout="{grid = 5}", *, seed=0, practice=4, catch=1, labels=None, **design) -> Study:
+    known = "" if labels is None else f", labels = {labels}"
     settings = "".join(f"{key} = {value!r}\n" for key, value in design.items())
     return parse_study(f"""
 name = "s"
@@ -24,7 +25,7 @@ seed = {seed}
 segments = 2
 participants = 4
 layout = {layout}
-images = [{{name = "cat", colours = 2}}, {{name = "dog", colours = 3}}]
+images = [{{name = "cat", colours = 2{known}}}, {{name = "dog", colours = 3{known}}}]
 practice = {{trials = {practice}}}
 catch = {{per_block = {catch}}}
 [design]
@@ -207,3 +208,16 @@ def test_only_the_answers_of_practice_trials_are_sent():
 def test_columns_of_different_length():
     with pytest.raises(InvalidInput, match="columns of equal length"):
         Trials(image=["a"])
+
+
+def test_oracle_pairs_follow_from_the_labels_of_each_image():
+    labels = [location % 2 for location in range(16)]
+    described = study("{grid = 4}", name="oracle", labels=labels, trials=16, catch=0)
+    found = draw_trials(described, [Unit("cat", 0)], SIZES)
+    answers = Counter()
+    for i, j in list_pairs(found, "cat", 0):
+        answers[i, labels[j]] += 1
+        answers[j, labels[i]] += 1
+    assert set(answers.values()) == {1}
+    assert len(answers) == 32  # each location has one partner in each of the two segments
+    assert validate_again(described) == described

@@ -67,6 +67,14 @@ def fit_quietly(*arguments, **settings):
             "responses",
             {"segments": [2, 3], "by": "participant", "segments_by": "participant", "budget": 50},
         ),
+        (
+            "--segments 2 --smoothness 1 --solver exponentiated_gradient --learning-rate 0.1 --epsilon 0.001",
+            "responses",
+            {
+                "segments": 2, "smoothness": 1.0, "solver": "exponentiated_gradient", "learning_rate": 0.1,
+                "epsilon": 0.001,
+            },
+        ),
         ("--segments 2..3 --kernel auto", "responses", {"segments": [2, 3], "kernel": "auto"}),
         (
             "--segments 2 --by image --budget 100",
@@ -364,6 +372,7 @@ def test_a_fit_is_saved_to_a_new_or_empty_folder(data, tmp_path):
             {"prior": "magic"},
             "Unknown prior 'magic'; choose one of spatial, image, group",
         ),
+        ({"learning_rate": 0.1}, "The solver coordinate_descent has no option 'learning_rate'"),
         ({"prior": "group"}, "fit by participant to use it"),
         ({"prior": "image"}, "The image prior needs the image"),
         ({"lapses": "some"}, "Lapses are 'auto', 'none', 'estimate' or two rates"),
@@ -375,6 +384,22 @@ def test_bad_settings_are_refused(settings, message):
     responses = simulate_participants(0.2, "a")
     with pytest.raises(vseg.errors.VsegError, match=message):
         vseg.fit_dataset(responses, **{"segments": 2, "seed": 0, **settings})
+
+
+def test_a_local_kernel_and_the_rule_of_algorithm_1():
+    responses = simulate_participants(0.2, "ab")
+    stencil = [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
+    fits = vseg.fit_dataset(responses, segments=2, by="participant", smoothness=1.0, kernel=stencil, seed=0)
+    alone = vseg.reconstruct(
+        responses.select(participant="a"), segments=2, smoothness=1.0, kernel=np.array(stencil), seed=0
+    )
+    assert fits.each["a"].maps == alone.maps.align_to(fits.maps)
+    assert fits.each["a"].result.kernel == "array"
+    paper = {"solver": "exponentiated_gradient", "learning_rate": 0.1, "smoothness": 1.0, "epsilon": 0.01}
+    changes = np.abs(
+        np.diff(vseg.fit_dataset(responses, segments=2, seed=0, **paper).together.result.solution.trace)
+    )
+    assert changes[-1] < 0.01 <= changes[:-1].min()
 
 
 def test_several_images_need_a_choice(data):

@@ -129,6 +129,25 @@ def fit(
             rich_help_panel=PENALISED,
         ),
     ] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATE",
+            help="Fixed step of the solver exponentiated_gradient, the paper's λ_r; keep λ·RATE below about 0.5 "
+            "[default: steps that never raise the objective].",
+            rich_help_panel=PENALISED,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="CHANGE",
+            help="Stop the solver exponentiated_gradient when the objective changes by less, the paper's ε [default: a "
+            "relative tolerance].",
+            rich_help_panel=PENALISED,
+        ),
+    ] = None,
     prior: Annotated[
         Literal["spatial", "image", "group"] | None,
         typer.Option(
@@ -183,8 +202,9 @@ def fit(
     `lower`, `upper` (90 %) and `draws`, summary.json the interval of the mean entropy, and intervals.png shows both.
     Lapses are estimated if there are catch trials in the data.
 
-    --method penalised is the paper's estimator; so is any fit with --smoothness, --loss, --solver, --kernel, --weights
-    or --max-iterations. With smoothness auto it writes smoothness.png.
+    --method penalised is the paper's estimator; so is any fit with --smoothness, --loss, --solver, --kernel, --weights,
+    --max-iterations, --learning-rate or --epsilon. With smoothness auto it writes smoothness.png. The paper's Algorithm
+    1 is --solver exponentiated_gradient with its λ_r and ε as --learning-rate and --epsilon.
 
     --segments auto chooses K by the evidence, with either method: it tries 2, 3, … up to 8, stops when two K in a row
     are more than 4 nats below the best, and takes the smallest K within 2 nats of the best. With a range such as 2..5
@@ -218,8 +238,8 @@ def fit(
         job = prepare_fit(
             responses, layout=None if grid is None else Grid(grid), segments=counts, segments_by=segments_by, by=by,
             image=image, picture=picture, method=method, smoothness=strength, loss=loss, solver=solver, kernel=kernel,
-            weights=weights, max_iterations=max_iterations, prior=prior, lapses=rates, draws=draws,
-            budget=budget, seed=seed,
+            weights=weights, max_iterations=max_iterations, learning_rate=learning_rate, epsilon=epsilon, prior=prior,
+            lapses=rates, draws=draws, budget=budget, seed=seed,
         )  # fmt: skip
         with progress_bar("Fitting", job.steps) as advance:
             result = job.run(advance)

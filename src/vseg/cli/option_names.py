@@ -12,7 +12,16 @@ _FIT_METHODS = {
     f"{name} ({method})": f"--{name.replace('_', '-')} ({method})"
     for method, names in {
         "posterior": ("prior", "lapses", "draws", "budget"),
-        "penalised": ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations"),
+        "penalised": (
+            "smoothness",
+            "loss",
+            "solver",
+            "kernel",
+            "weights",
+            "max_iterations",
+            "learning_rate",
+            "epsilon",
+        ),
     }.items()
     for name in names
 } | {"out, or choose the method ": "out, or use --method "}
@@ -28,7 +37,7 @@ OPTIONS_IN_MESSAGES = {
         "separately (by image)": "separately with --by image",
         "images; choose one image": "images; choose one with --image NAME",
         "Unknown kernel ": "--kernel: unknown kernel ",
-        ", eight, gaussian:WIDTH, or give a matrix": ", eight, gaussian:WIDTH or auto",
+        ", eight, gaussian:WIDTH, or give an array or a matrix": ", eight, gaussian:WIDTH or auto",
         "with the kernel 'auto' leave smoothness 'auto'": "with --kernel auto leave --smoothness auto",
         "take the answers to fewer with responses.coarsen(vseg.Grid(32)), or use vseg.reconstruct": (
             "use --method penalised"

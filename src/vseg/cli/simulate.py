@@ -35,8 +35,12 @@ def simulate(
         ),
     ] = None,
     design: Annotated[
-        Literal["covering", "balanced", "scattered", "all"],
-        typer.Option(help="Which pairs are shown.", rich_help_panel=DESIGN),
+        Literal["covering", "balanced", "scattered", "all", "oracle", "two_stage"],
+        typer.Option(
+            help="Which pairs are shown. oracle: for each location, partners in every segment of the true maps; "
+            "two_stage: half of the pairs scattered, the others such partners by a map of the first answers.",
+            rich_help_panel=DESIGN,
+        ),
     ] = "covering",
     blocks: Annotated[
         int,

@@ -1,14 +1,20 @@
 """Designs: which pairs to test, over how many blocks and sessions, and how well they cover the image.
 
-pair_designs          covering, balanced, scattered and all_pairs: the pairs of one block; add a design there
+pair_designs          covering, balanced, scattered, all_pairs, oracle: the pairs of one block; add a design there
 pair_graphs           random graphs of pairs, from which the designs are built
 blocks_and_sessions   the pairs of several blocks, and splitting them over sessions
-coverage_report       coverage(): what a design tests and leaves open
+coverage_report       coverage(): what a design tests and leaves open; check_independence(): Proposition 1
 precision             how many answers a posterior needs, and the error to expect with fewer or more
 """
 
 from vseg.designs.blocks_and_sessions import draw_blocks, save_trials, split
-from vseg.designs.coverage_report import Coverage, coverage, find_ambiguous_locations
+from vseg.designs.coverage_report import (
+    Coverage,
+    Independence,
+    check_independence,
+    coverage,
+    find_ambiguous_locations,
+)
 from vseg.designs.pair_designs import (
     DESIGNS,
     Design,
@@ -17,6 +23,7 @@ from vseg.designs.pair_designs import (
     covering,
     get_design,
     minimal_trials,
+    oracle,
     paper_trials,
     scattered,
 )
@@ -27,9 +34,11 @@ __all__ = [
     "Coverage",
     "Design",
     "ExpectedPrecision",
+    "Independence",
     "advised_answers",
     "all_pairs",
     "balanced",
+    "check_independence",
     "coverage",
     "covering",
     "draw_blocks",
@@ -37,6 +46,7 @@ __all__ = [
     "find_ambiguous_locations",
     "get_design",
     "minimal_trials",
+    "oracle",
     "paper_trials",
     "save_trials",
     "scattered",

@@ -4,6 +4,7 @@ covering    random pairs; every location is in at least one
 balanced    random pairs; every location is in equally many
 scattered   balanced pairs; the partners of a location lie in different regions of the image
 all_pairs   every pair
+oracle      one partner in each segment of a known map, or more of each (Proposition 1)
 
 To add a design, write a function with the parameters of `Design` and add it to `DESIGNS`, by its name in the study
 file; then add that name to `vseg.study.sections.DesignSection`. tests/designs checks every entry of `DESIGNS`.
@@ -13,12 +14,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vseg._support.seeds import Seed, check_seed
 from vseg.data.layout import Layout
 from vseg.data.pairs import Pairs
 from vseg.designs.pair_graphs import (
+    Indices,
     avoided_keys,
+    bipartite_graph,
     circulant_graph,
     count_pairs,
     cover_with_new_pairs,
@@ -286,16 +290,108 @@ def all_pairs(
     return pairs if seed is None else pairs.take(np.random.default_rng(check_seed(seed)).permutation(count))
 
 
+def oracle(
+    layout: Layout,
+    *,
+    labels: ArrayLike | None = None,
+    segments: int | None = None,
+    trials: int | None = None,
+    avoid: Sequence[Pairs] = (),
+    seed: Seed,
+) -> Pairs:
+    """Draw pairs such that every location has a partner in its own segment and one in each other segment.
+
+    This is the paper's optimal choice for a deterministic map, by Proposition 1 (its Figure 3). KN²/2 pairs suffice for
+    it if the segments are equally large, and KN² always; with more pairs, locations have several partners in every
+    segment. The segments must be known, so this is the design of simulations and of images with
+    known segments. With the labels of a map that was fitted to earlier answers it is the second stage of a two-stage
+    design; `vseg.adaptive.two_stage_pairs` does both.
+
+    Parameters
+    ----------
+    layout : Layout
+        The locations.
+    labels : array_like of int, shape (n,)
+        The segment of each location, such as `maps.labels`. A segment without locations gets no pairs.
+    segments : int, optional
+        The number of segments K, for KN² pairs without `trials`; by default one more than the largest label.
+    trials : int, optional
+        The number of pairs. With too few, the pairs are divided over the segments in the same proportions, and some
+        locations lack a partner in some of them.
+    avoid, seed
+        As for `covering`.
+
+    Returns
+    -------
+    Pairs
+        The pairs of one block, in random order.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> labels = np.arange(256) // 64
+    >>> pairs = oracle(Grid(16), labels=labels, trials=512, seed=0)
+    >>> set(pairs.partners.tolist())
+    {4}
+    """
+    label = check_labels(layout, labels)
+    if trials is None and segments is None:
+        segments = max(int(label.max()) + 1, 2)
+    count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
+    members = [rng.permutation(np.flatnonzero(label == k)) for k in np.unique(label)]
+    counts = _share_among_segments([len(each) for each in members], count)
+    ends: list[tuple[Indices, Indices]] = []
+    used = [0] * len(
+        members
+    )  # where the next pairs of each segment begin, so that all its locations are used evenly
+    for (a, b), pairs_between in counts.items():
+        if a == b:
+            n = len(members[a])
+            first, second = circulant_graph(n, pairs_between, *draw_shifts(n, pairs_between, rng))
+        else:
+            first, second = bipartite_graph(len(members[a]), len(members[b]), pairs_between)
+            first, second = (first + used[a]) % len(members[a]), (second + used[b]) % len(members[b])
+            used[a], used[b] = used[a] + pairs_between, used[b] + pairs_between
+        ends.append((members[a][first], members[b][second]))
+    i, j = (np.concatenate(end) for end in zip(*ends, strict=True))
+    return switch_partners(layout, i, j, label, avoided_keys(len(layout), avoid), rng, MIXING_ROUNDS)
+
+
+def _share_among_segments(sizes: Sequence[int], count: int) -> dict[tuple[int, int], int]:
+    """Return the number of pairs between each two segments, and within each, `count` in all.
+
+    One partner in each segment takes half as many pairs within a segment as it has locations, and between two segments
+    as many as the larger has. Other numbers of pairs are in these proportions, as far as there are pairs.
+    """
+    keys = [(a, b) for a in range(len(sizes)) for b in range(a, len(sizes))]
+    most = np.array([count_pairs(sizes[a]) if a == b else sizes[a] * sizes[b] for a, b in keys])
+    needed = np.array([-(-sizes[a] // 2) if a == b else max(sizes[a], sizes[b]) for a, b in keys])
+    needed = np.minimum(needed, most)
+    shares = np.zeros(len(keys), np.int64)
+    while (left := count - shares.sum()) > 0:
+        open_keys = shares < most
+        wanted = np.where(open_keys, left * needed / needed[open_keys].sum(), 0.0)
+        added = np.minimum(wanted.astype(np.int64), most - shares)
+        if not added.any():  # fewer pairs are left than kinds of pairs: the largest fractions first
+            order = np.argsort(-np.where(open_keys, wanted, -1.0), kind="stable")[
+                : min(left, open_keys.sum())
+            ]
+            added[order] = 1
+        shares += added
+    return {key: int(share) for key, share in zip(keys, shares, strict=True) if share}
+
+
 DESIGNS: dict[str, Design] = {
     "covering": covering,
     "balanced": balanced,
     "scattered": scattered,
     "all": all_pairs,
+    "oracle": oracle,
 }
 
 
 def get_design(name: str) -> Design:
-    """Return the design with this name: covering, balanced, scattered or all.
+    """Return the design with this name: covering, balanced, scattered, all or oracle.
 
     Parameters
     ----------
@@ -322,6 +418,23 @@ def check_segments(segments: int) -> int:
     if not isinstance(segments, (int, np.integer)) or segments < 2:
         raise InvalidInput(f"Expected a whole number of segments from 2 up, got segments={segments!r}.")
     return int(segments)
+
+
+def check_labels(layout: Layout, labels: ArrayLike | None, segments: int | None = None) -> Indices:
+    """Return the label of each location, or raise InvalidInput unless all are whole numbers from 0 to below K."""
+    if labels is None:
+        raise InvalidInput("Expected labels, the segment of each location, for an oracle design, got none.")
+    label = np.asarray(labels)
+    if label.shape != (len(layout),) or label.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"Expected a whole number as the label of each of the {len(layout)} locations of {layout}, got "
+            f"{label.dtype} numbers of shape {label.shape}."
+        )
+    low, high = int(label.min()), int(label.max())
+    if low < 0 or (segments is not None and high >= segments):
+        most = "" if segments is None else f" to {segments - 1}, for {segments} segments"
+        raise InvalidInput(f"Expected labels from 0{most or ' up'}, got {low} to {high}.")
+    return label.astype(np.int64)
 
 
 def _check_trials(layout: Layout, segments: int | None, trials: int | None) -> int:

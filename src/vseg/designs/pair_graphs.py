@@ -116,6 +116,13 @@ def circulant_graph(n: int, trials: int, whole: Indices, last: int) -> tuple[Ind
     return np.concatenate([a, start]), np.concatenate([b, (start + last) % n])
 
 
+def bipartite_graph(first: int, second: int, count: int) -> tuple[Indices, Indices]:
+    """Return `count` different pairs between two sets of locations that use those of each set equally often (±1)."""
+    step = np.arange(count)
+    # The two positions repeat together after the least common multiple of the sizes; shift the second by one then.
+    return step % first, (step + step // np.lcm(first, second)) % second
+
+
 def draw_shifts(n: int, trials: int, rng: np.random.Generator) -> tuple[Indices, int]:
     """Draw different shifts: those used for all pairs, and the last, which is coprime with n."""
     shifts = np.arange(1, (n - 1) // 2 + 1)

@@ -83,8 +83,8 @@ def bootstrap(
         The unit that is drawn with replacement.
     resamples : int
         Number of resamples.
-    kernel : str, tuple or matrix, optional
-        By default that of the reconstruction; a matrix has to be given again.
+    kernel : str, tuple, array or matrix, optional
+        By default that of the reconstruction; an array or a matrix has to be given again.
     seed : int
         Seed of the resamples and of random starts.
     threads : int, optional
@@ -114,9 +114,10 @@ def bootstrap(
         raise InvalidInput(f"The number of resamples is a whole number from 2 up, got {resamples!r}.")
     rng = np.random.default_rng(check_seed(seed))
     if kernel is None:
-        if result.kernel == "matrix":
+        if result.kernel in ("matrix", "array"):
+            given = "a matrix" if result.kernel == "matrix" else "an array"
             raise InvalidInput(
-                "The kernel of this reconstruction was a matrix; give it to bootstrap as kernel, too."
+                f"The kernel of this reconstruction was {given}; give it to bootstrap as kernel, too."
             )
         kernel = result.kernel
     penalty = build_smoothness(responses.layout, kernel)

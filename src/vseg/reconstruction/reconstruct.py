@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from vseg import __version__
-from vseg.data.layout import Grid
+from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
@@ -24,7 +25,7 @@ from vseg.reconstruction.cross_validation import (
 )
 from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.smoothness import Kernel, build_smoothness
-from vseg.reconstruction.solvers import Solution, Solver, get_solver
+from vseg.reconstruction.solvers import Solution, Solver, check_options, get_solver
 
 GROUPINGS = ("participant", "image")
 
@@ -41,7 +42,7 @@ class Reconstruction:
     smoothness : float
         λ, given or chosen by cross-validation.
     kernel : str
-        Name of the kernel, given or chosen by cross-validation; "matrix" for a matrix.
+        Name of the kernel, given or chosen by cross-validation; "array" for a local kernel, "matrix" for a matrix.
     path : SmoothnessPath or None
         Held-out likelihood over λ, where λ was chosen.
     kernels : KernelComparison or None
@@ -163,9 +164,11 @@ def reconstruct(
         λ of Eq. 7. "auto" chooses the λ that best predicts held-out pairs (five folds).
     loss : "squared_error" or "cross_entropy"
         The loss of an answer: Eq. 5 or Eq. 1.
-    kernel : "four", "eight", "gaussian:WIDTH", "auto", or matrix
-        Which neighbours a location is smoothed with; a matrix is (n, n) and row-stochastic. "auto" chooses the kernel
-        together with λ by held-out pairs; it keeps "four" unless another one predicts them clearly better.
+    kernel : "four", "eight", "gaussian:WIDTH", "auto", array or matrix
+        Which neighbours a location is smoothed with. An array is a local kernel G of Eq. 7 on a grid, such as 3x3: its
+        sides are odd, its weights non-negative and divided by their sum. A matrix is (n, n) and row-stochastic. "auto"
+        chooses the kernel together with λ by held-out pairs; it keeps "four" unless another one predicts them clearly
+        better.
     weights : "trials" or "pairs"
         Weight a pair by how often it was tested (n / mean n), or every pair by 1 as in the paper.
     solver : "coordinate_descent", "exponentiated_gradient", or a function
@@ -173,7 +176,9 @@ def reconstruct(
     starts : int, optional
         Number of random starts; by default as many as the solver needs.
     start : Maps, optional
-        Warm start, for instance an earlier result.
+        The maps from which the solver starts, for instance an earlier result, instead of random ones. They are used as
+        given, but for "exponentiated_gradient" at locations with a probability of zero: its steps multiply and never
+        leave zero, so it moves these locations by 0.1 % towards 1/K.
     seed : int
         Seed of random starts and held-out pairs.
     threads : int, optional
@@ -181,7 +186,8 @@ def reconstruct(
     progress : function, optional
         Called with the number of fits finished.
     **options
-        Options of the solver (`tolerance`, `max_iterations`, `learning_rate`, …).
+        Options of the solver: `tolerance`, `max_iterations`, and of "exponentiated_gradient" also `learning_rate` and
+        `epsilon`, λ_r and ε of Algorithm 1.
 
     Returns
     -------
@@ -214,6 +220,7 @@ def reconstruct(
             "The kernel is chosen together with λ, whose scale depends on it; "
             f"with the kernel 'auto' leave smoothness 'auto', got {smoothness!r}."
         )
+    check_options(solver, options)
     terms: dict[str, Any] = {"loss": loss, "weights": weights}
     # Built once for all folds; a kernel that is chosen replaces "four" below.
     smoothing = build_smoothness(tally.layout, "four" if chooses_kernel else kernel)
@@ -247,7 +254,7 @@ def reconstruct(
         loss=loss,
         solver=solver if isinstance(solver, str) else solver.__name__,
         weights=weights,
-        kernel=_kernel_name(kernel),
+        kernel=_kernel_name(kernel, tally.layout),
         pairs=len(tally),
         trials=tally.trials,
         locations_tested=int(np.sum(tally.pairs.partners > 0)),
@@ -356,10 +363,12 @@ def _parse_smoothness(smoothness: float | str) -> float:
         raise InvalidInput(f"Smoothness is 'auto' or a number from 0 up, got {smoothness!r}.") from None
 
 
-def _kernel_name(kernel: Kernel) -> str:
-    if isinstance(kernel, tuple):
+def _kernel_name(kernel: Kernel, layout: Layout) -> str:
+    if isinstance(kernel, tuple) and isinstance(kernel[0], str):
         return f"{kernel[0]}:{kernel[1]:g}"
-    return kernel if isinstance(kernel, str) else "matrix"
+    if isinstance(kernel, str):
+        return kernel
+    return "matrix" if issparse(kernel) or np.shape(kernel) == (len(layout), len(layout)) else "array"
 
 
 def _check_start(start: Maps, tally: Tally, segments: int) -> Maps:

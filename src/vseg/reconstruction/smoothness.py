@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array, eye_array, issparse
 
-from vseg.data.layout import Grid, Layout
+from vseg.data.layout import Grid, Layout, as_floats
 from vseg.errors import InvalidInput
 
-Kernel = Any  # a name, ("gaussian", width), or a row-stochastic matrix, dense or sparse
+Kernel = Any  # a name, ("gaussian", width), a local kernel as an array, or a row-stochastic matrix, dense or sparse
 NARROWEST, WIDEST_WIDTH = 1e-3, 1e4
 WIDEST = 3.0  # a Gaussian kernel is cut at this many standard deviations
 
@@ -57,19 +57,27 @@ def build_smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
     Parameters
     ----------
     layout : Layout
-    kernel : "four", "eight", ("gaussian", width) or "gaussian:WIDTH", or a row-stochastic matrix
-        The paper's Laplacian is "four": a location against the mean of its four neighbours. On a
-        scatter, "four" and "eight" both take the Delaunay neighbours. The width is in grid cells.
+    kernel : "four", "eight", ("gaussian", width) or "gaussian:WIDTH", array, or a row-stochastic matrix
+        The paper's Laplacian is "four": a location against the mean of its four neighbours. On a scatter, "four" and
+        "eight" both take the Delaunay neighbours. The width is in grid cells, and the Gaussian has no weight at its
+        centre (see `gaussian`). An array is a local kernel G on a grid: its sides are odd, at most 2N-1, its weights
+        are non-negative and are divided by their sum. Wp is then the convolution G∗p with repeated edges, with the
+        weight of the centre as it is given.
 
     Examples
     --------
     >>> from vseg import Grid
     >>> build_smoothness(Grid(5), "four").weights[[0]].toarray()[0, :6]
     array([0.5 , 0.25, 0.  , 0.  , 0.  , 0.25])
+    >>> same = build_smoothness(Grid(5), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> abs(same.weights - build_smoothness(Grid(5), "four").weights).max()
+    np.float64(0.0)
     """
-    if isinstance(kernel, (str, tuple)):
+    if isinstance(kernel, str) or (isinstance(kernel, tuple) and isinstance(kernel[0], str)):
         return _named_smoothness(layout, kernel)
-    return Smoothness(layout, _check_matrix(layout, kernel))
+    if issparse(kernel) or np.shape(kernel) == (len(layout), len(layout)):
+        return Smoothness(layout, _check_matrix(layout, kernel))
+    return Smoothness(layout, local(layout, kernel))
 
 
 @lru_cache(maxsize=32)
@@ -93,7 +101,12 @@ def neighbour_mean(layout: Layout, *, diagonals: bool = False) -> csr_array:
 
 
 def gaussian(layout: Layout, width: float) -> csr_array:
-    """Return W of a Gaussian kernel; the width is in grid cells, or on a scatter in units of 1/√n of the image."""
+    """Return W of a Gaussian kernel; the width is in grid cells, or on a scatter in units of 1/√n of the image.
+
+    A location does not predict itself: the weight of the centre is left out. With the centre, of weight c if all
+    weights sum to 1, the penalty would be (1-c)² times as large, since p - (cp + (1-c)Wp) = (1-c)(p - Wp). Both are
+    the same penalty at another λ: λ with the centre corresponds to (1-c)²λ here.
+    """
     if isinstance(layout, Grid):
         reach = int(min(np.ceil(WIDEST * width), layout.size - 1))
         y, x = (axis.ravel() for axis in np.mgrid[-reach : reach + 1, -reach : reach + 1])
@@ -112,6 +125,33 @@ def gaussian(layout: Layout, width: float) -> csr_array:
     nearest = np.full(len(layout), np.inf)
     np.minimum.at(nearest, row, square)  # weights are relative to the nearest, so that none vanish in a row
     return _row_stochastic(len(layout), row, column, np.exp((nearest[row] - square) / (2 * unit**2)))
+
+
+def local(layout: Layout, kernel: ArrayLike) -> csr_array:
+    """Return W of a local kernel on a grid, an array with odd sides: the convolution G∗p of Eq. 7, edges repeated."""
+    weights = as_floats(kernel, "a kernel")
+    n = len(layout)
+    most = 2 * layout.size - 1 if isinstance(layout, Grid) else 0
+    if weights.ndim != 2 or not all(side % 2 and side <= most for side in weights.shape):
+        local_kernel = (
+            f"an array with two odd sides up to {most}, or a matrix that" if most else "a matrix that"
+        )
+        raise InvalidInput(
+            f"A kernel for {layout} is {local_kernel} has shape ({n}, {n}), got {weights.shape}."
+        )
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        raise InvalidInput(
+            f"The weights of a kernel are numbers from 0 up, the smallest is {weights.min():g}; the Laplacian with the "
+            "weights 1, -4, 1 is the kernel 'four'."
+        )
+    row, column = (
+        axis.ravel() - side // 2 for axis, side in zip(np.indices(weights.shape), weights.shape, strict=True)
+    )
+    if not weights.ravel()[(row != 0) | (column != 0)].any():
+        raise InvalidInput("A kernel has weight outside its centre; this one smooths nothing.")
+    used = weights.ravel() > 0
+    # A convolution takes location i - j with weight G_j.
+    return _stencil(layout.size, -np.stack([row, column], axis=1)[used], weights.ravel()[used])  # type: ignore[attr-defined]
 
 
 def flat_penalty(matrix: csr_array) -> Penalty:
@@ -157,7 +197,7 @@ def _parse_kernel(kernel: str | tuple[str, float]) -> tuple[str, float]:
         name, width = "", np.nan
     if name != "gaussian" or not NARROWEST <= width <= WIDEST_WIDTH:
         raise InvalidInput(
-            f"Unknown kernel {kernel!r}; choose four, eight, gaussian:WIDTH, or give a matrix."
+            f"Unknown kernel {kernel!r}; choose four, eight, gaussian:WIDTH, or give an array or a matrix."
         )
     return name, width
 

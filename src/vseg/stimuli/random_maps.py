@@ -12,7 +12,9 @@ MODERATE_SD = 3.0
 """Standard deviation of the fields if neither sigma nor entropy is given."""
 
 TRIES = 2000
-MIN_XI, MAX_XI = 0.25, 1e6
+MIN_XI, MAX_XI = 1e-3, 1e6
+MIN_SCATTER_XI = 0.25  # cells; the noise of a scatter has points every ξ/2
+DISCRETE_XI = 1.0  # below this ξ, in cells, the fields of a grid are made of one noise value per location
 MAX_SIGMA = 1e6
 
 
@@ -29,7 +31,8 @@ def random_maps(
     """Draw probabilistic maps with smooth random segments (appendix S2).
 
     p_i[k] = exp(f_i[k]) / Σ_l exp(f_i[l]), where each f[k] is white noise convolved with
-    σ² exp(-|i|²/2ξ²), a field of standard deviation σ²ξ√π. Nothing wraps around the edges.
+    σ² exp(-|i|²/2ξ²), a field of standard deviation σ²ξ√π, or σ² if ξ is much smaller than a cell
+    (`gaussian_fields`). Nothing wraps around the edges.
 
     Parameters
     ----------
@@ -45,7 +48,7 @@ def random_maps(
     entropy : float, optional
         The mean entropy in nats, instead of `sigma`: 0 for one-hot maps, close to log K for uniform ones. The fields
         are scaled to reach it, so a seed gives the same areas at any entropy (and, for the same xi/N, at any
-        resolution).
+        resolution at which xi is at least 1).
     min_area : float, optional
         The smallest share of the locations at which each segment must be the most probable; maps are redrawn until it
         is reached. 0.3/K by default, so that no segment is empty and areas still differ; 0 accepts any draw.
@@ -75,7 +78,7 @@ def random_maps(
             f"{np.log(segments):.3f} nats, got {entropy:g}."
         )
     rng = np.random.default_rng(check_seed(seed))
-    width = _default_xi(layout, segments) if xi is None else _check_xi(xi)
+    width = _default_xi(layout, segments) if xi is None else _check_xi(layout, xi)
     scale = MODERATE_SD if sigma is None else _field_sd(sigma, width)
     share = 0.3 / segments if min_area is None else min_area
     fields = _draw_fields_with_areas(layout, segments, width, share, rng)
@@ -91,7 +94,10 @@ def gaussian_fields(
 ) -> NDArray[np.float64]:
     """Draw the fields of S2: white noise convolved with G_i = σ² exp(-|i|²/2ξ²).
 
-    Their standard deviation is σ²ξ√π, and the correlation at a distance of d cells is exp(-d²/4ξ²).
+    The noise has one value per cell, as in the paper. So the standard deviation is σ² Σ_m exp(-m²/ξ²): σ² for ξ towards
+    0, where the fields are white noise, and σ²ξ√π from ξ = 1 on (to 2e-4, and to 1e-16 at 2), where the correlation
+    at a distance of d cells is exp(-d²/4ξ²). Locations of a scatter have no cells; there the standard deviation is the
+    same, and the correlation exp(-d²/4ξ²) for any ξ.
 
     Parameters
     ----------
@@ -100,7 +106,7 @@ def gaussian_fields(
     segments : int
         K, the number of fields.
     sigma, xi : float
-        σ and ξ, the latter in cells.
+        σ and ξ, the latter in cells, from 0.001, or 0.25 on a scatter.
     seed : int, SeedSequence or Generator
         Seed of the noise.
 
@@ -117,7 +123,7 @@ def gaussian_fields(
     """
     _check_segments(layout, segments)
     rng = np.random.default_rng(check_seed(seed))
-    return _field_sd(sigma, _check_xi(xi)) * _draw_fields(layout, segments, xi, rng)
+    return _field_sd(sigma, _check_xi(layout, xi)) * _draw_fields(layout, segments, xi, rng)
 
 
 def softmax(fields: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -135,7 +141,7 @@ def _check_segments(layout: Layout, segments: int) -> None:
 
 def _default_xi(layout: Layout, segments: int) -> float:
     """Return ξ in proportion to the width of a segment, 1/√K of the image's side."""
-    return max(float(np.sqrt(len(layout) / segments) / 2.5), 2 * MIN_XI)
+    return max(float(np.sqrt(len(layout) / segments) / 2.5), 0.5)
 
 
 def _field_sd(sigma: float, xi: float) -> float:
@@ -143,12 +149,20 @@ def _field_sd(sigma: float, xi: float) -> float:
         raise InvalidInput(
             f"Expected sigma above 0 and at most {MAX_SIGMA:g}, got {sigma:g}; entropy=0 gives one-hot maps."
         )
-    return float(sigma**2 * xi * np.sqrt(np.pi))
+    return float(sigma**2 * _sum_of_squares(xi))
 
 
-def _check_xi(xi: float) -> float:
-    if not MIN_XI <= xi <= MAX_XI:
-        raise InvalidInput(f"Expected xi from {MIN_XI} to {MAX_XI:g} cells, got {xi}.")
+def _sum_of_squares(xi: float) -> float:
+    """Return Σ_m exp(-m²/ξ²) over all whole numbers m: the sum of the squared weights along one axis."""
+    if xi > 3:  # ξ√π, the integral, to 1e-16; the sum would be long
+        return float(xi * np.sqrt(np.pi))
+    return float(np.sum(np.exp(-((np.arange(-20, 21) / xi) ** 2))))
+
+
+def _check_xi(layout: Layout, xi: float) -> float:
+    least = MIN_XI if isinstance(layout, Grid) else MIN_SCATTER_XI
+    if not least <= xi <= MAX_XI:
+        raise InvalidInput(f"Expected xi from {least:g} to {MAX_XI:g} cells on {layout}, got {xi}.")
     return xi
 
 
@@ -174,8 +188,11 @@ def _draw_fields(layout: Layout, segments: int, xi: float, rng: np.random.Genera
 
     The noise is drawn on a lattice that reaches 5ξ beyond the image, so nothing wraps around. Its spacing of ξ/2 gives
     the same covariance as the continuum to 1e-16 (the Poisson sum of a Gaussian), at a cost that does not grow with
-    ξ, and for locations on a grid or anywhere else.
+    ξ, and for locations on a grid or anywhere else. From ξ = 1 on, the continuum is the paper's discrete convolution
+    (to 2e-4); below, the lattice is that of the cells.
     """
+    if isinstance(layout, Grid) and xi < DISCRETE_XI:
+        return _draw_discrete_fields(layout.size, segments, xi, rng)
     side = float(np.sqrt(len(layout)))
     points = int(np.ceil(2 * side / xi - 1e-9)) + 21
     lattice = xi * (np.arange(points) / 2 - 5)
@@ -185,6 +202,17 @@ def _draw_fields(layout: Layout, segments: int, xi: float, rng: np.random.Genera
         return np.reshape(weights @ noise @ weights.T, (segments, -1)).T
     x, y = (_weights(layout.positions[:, axis] * side, lattice, xi) for axis in (0, 1))
     return np.stack([np.sum((y @ field) * x, axis=1) for field in noise], axis=1)
+
+
+def _draw_discrete_fields(
+    size: int, segments: int, xi: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw (n, K) fields of standard deviation 1 from noise with one value per cell of a grid and around it."""
+    beyond = int(np.ceil(6 * xi))
+    offset = np.arange(size)[:, None] - np.arange(-beyond, size + beyond)
+    weights = np.exp(-((offset / xi) ** 2) / 2) / np.sqrt(_sum_of_squares(xi))
+    noise = rng.standard_normal((segments, size + 2 * beyond, size + 2 * beyond))
+    return np.reshape(weights @ noise @ weights.T, (segments, -1)).T
 
 
 def _weights(positions: NDArray[np.float64], lattice: NDArray[np.float64], xi: float) -> NDArray[np.float64]:

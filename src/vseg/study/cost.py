@@ -98,7 +98,8 @@ def estimate_cost(study: Study) -> StudyCost:
     layout = study.layout.build()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VsegWarning)
-        pairs = Round.from_study(study, study.images[0].name).draw_pairs()[0]
+        first_round = Round.from_study(study, study.images[0].name)
+        pairs = first_round.draw_pairs()[0]
     pairs_each = -(-len(pairs) // study.design.split)
     trials = study.practice.trials + _blocks_per_participant(study) * (pairs_each + study.catch.per_block)
     fewest = trials - _blocks_per_participant(study) * (pairs_each - study.min_pairs)
@@ -121,7 +122,7 @@ def estimate_cost(study: Study) -> StudyCost:
         pairs=len(pairs),
         pairs_each=pairs_each,
         min_answers_per_image=answers,
-        coverage=designs.coverage(pairs, segments=study.planned_segments),
+        coverage=designs.coverage(pairs, segments=study.planned_segments, labels=first_round.labels),
         warnings=[
             *(str(warning.message) for warning in caught),
             *_warn_of_participants(study, participants, minutes),

@@ -90,6 +90,7 @@ class Study(Section):
     @model_validator(mode="after")
     def _check_across_sections(self) -> Self:
         self._check_images()
+        self._check_labels()
         self._check_assignment()
         self._check_trials()
         for key, text in self.texts.items():
@@ -105,6 +106,27 @@ class Study(Section):
             if name in names[:number]:
                 raise setting_error(
                     f"two images are called {name!r}; give each a name of its own", "images", number, "name"
+                )
+
+    def _check_labels(self) -> None:
+        n, needs_labels = len(self.layout.build()), self.design.name == "oracle"
+        for number, image in enumerate(self.images):
+            if (image.labels is None) == needs_labels:
+                reason = (
+                    f'design.name = "oracle" needs the labels of image {image.name!r}, the segment of each location'
+                    if needs_labels
+                    else f'the labels of image {image.name!r} need design.name = "oracle", got {self.design.name!r}'
+                )
+                raise setting_error(reason, "images", number)
+            if image.labels is None:
+                continue
+            if len(image.labels) != n or max(image.labels) >= self.planned_segments:
+                raise setting_error(
+                    f"the labels of image {image.name!r} should be {n} numbers from 0 to {self.planned_segments - 1}, "
+                    f"one for each location, got {len(image.labels)} from {min(image.labels)} to {max(image.labels)}",
+                    "images",
+                    number,
+                    "labels",
                 )
 
     def _check_assignment(self) -> None:

@@ -86,7 +86,10 @@ TextureSetting = Annotated[
 
 
 class ImageSection(Section):
-    """`[[images]]`: one image, from exactly one of `file`, `sample`, `texture` and `colours`."""
+    """`[[images]]`: one image, from exactly one of `file`, `sample`, `texture` and `colours`.
+
+    An oracle design takes the segment of each location from `labels`: known ones, or those of a first study's map.
+    """
 
     name: Name
     file: str | None = None
@@ -96,6 +99,7 @@ class ImageSection(Section):
     seed: Seed = 0
     square: bool = True
     condition: Name | None = None
+    labels: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=4096)] | None = None
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -146,10 +150,10 @@ class DesignSection(Section):
     With `name = "adaptive"` pairs are chosen from the answers so far, in one block. `trials` is then the largest number
     of trials for one participant and image, `rule` the acquisition rule, and `shared` says whether the answers of all
     participants on an image are pooled. An image ends early once its expected error is at most `target_error`, but
-    not before `least_trials`.
+    not before `least_trials`. With `name = "oracle"` pairs follow from the `labels` of the images.
     """
 
-    name: Literal["covering", "balanced", "scattered", "all", "adaptive"] = "scattered"
+    name: Literal["covering", "balanced", "scattered", "all", "oracle", "adaptive"] = "scattered"
     trials: Annotated[int, Field(ge=1, le=MOST_PAIRS)] | None = None
     blocks: Annotated[int, Field(ge=1, le=100)] = 5
     pairs: Literal["repeated", "fresh"] = "repeated"

@@ -146,11 +146,16 @@ class Round:
     layout: Layout
     image: str
     number: int
+    labels: tuple[int, ...] | None = None  # of an oracle design
 
     @classmethod
     def from_study(cls, study: Study, image: str, number: int = 0) -> Self:
         """Return a round of an image of the study, by its number."""
-        return cls(study.seed, study.planned_segments, study.design, study.layout.build(), image, number)
+        given = next((each.labels for each in study.images if each.name == image), None)
+        labels = None if given is None else tuple(given)
+        return cls(
+            study.seed, study.planned_segments, study.design, study.layout.build(), image, number, labels
+        )
 
     @property
     def seeds(self) -> list[np.random.SeedSequence]:
@@ -169,6 +174,7 @@ class Round:
             seed=self.seeds[0],
             segments=self.segments,
             trials=self.design.trials,
+            **({} if self.labels is None else {"labels": self.labels}),
         )
 
     def part_blocks(self, part: int) -> list[Pairs]:

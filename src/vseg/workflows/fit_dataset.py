@@ -27,7 +27,16 @@ GROUPINGS = ("all", "participant", "image")
 SEGMENT_CHOICES = ("all", "participant")
 SETTINGS_BY_METHOD = {
     "posterior": ("prior", "lapses", "catch", "draws", "budget"),
-    "penalised": ("smoothness", "loss", "solver", "kernel", "weights", "max_iterations"),
+    "penalised": (
+        "smoothness",
+        "loss",
+        "solver",
+        "kernel",
+        "weights",
+        "max_iterations",
+        "learning_rate",
+        "epsilon",
+    ),
 }
 MAX_DRAWN_TOGETHER = 60  # participants in one figure
 
@@ -180,6 +189,8 @@ def fit_dataset(
     kernel: Kernel | None = None,
     weights: str | None = None,
     max_iterations: int | None = None,
+    learning_rate: float | None = None,
+    epsilon: float | None = None,
     prior: Prior | None = None,
     lapses: Lapses | None = None,
     catch: CatchTrials | None = None,
@@ -220,6 +231,8 @@ def fit_dataset(
         "penalised" if one of its settings is given.
     smoothness, loss, solver, kernel, weights, max_iterations : optional
         Settings of the penalised method, as in `vseg.reconstruct`.
+    learning_rate, epsilon : float, optional
+        λ_r and ε of Algorithm 1, with the solver "exponentiated_gradient".
     prior : "spatial", "image" or "group", optional
         Setting of the posterior, by default "spatial". "image" expects locations that look alike to belong together,
         "group", with by="participant", expects each participant to see what the others see where the evidence agrees.
@@ -256,7 +269,8 @@ def fit_dataset(
     job = prepare_fit(
         data, layout=layout, segments=segments, segments_by=segments_by, by=by, image=image, picture=picture,
         method=method, smoothness=smoothness, loss=loss, solver=solver, kernel=kernel, weights=weights,
-        max_iterations=max_iterations, prior=prior, lapses=lapses, catch=catch, draws=draws, budget=budget, seed=seed,
+        max_iterations=max_iterations, learning_rate=learning_rate, epsilon=epsilon, prior=prior, lapses=lapses,
+        catch=catch, draws=draws, budget=budget, seed=seed,
     )  # fmt: skip
     return job.run(progress)
 
@@ -277,6 +291,8 @@ class FitSettings(TypedDict, total=False):
     kernel: Kernel | None
     weights: str | None
     max_iterations: int | None
+    learning_rate: float | None
+    epsilon: float | None
     prior: Prior | None
     lapses: Lapses | None
     catch: CatchTrials | None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vseg._support.progress import Progress
 from vseg.errors import InvalidInput, VsegWarning
-from vseg.planning.assumptions import Assumptions
+from vseg.planning.assumptions import PLANNED_DESIGNS, Assumptions
 from vseg.planning.forecast_table import Forecast
 from vseg.planning.forecasting import (
     DEFAULT_METHODS,
@@ -207,7 +207,7 @@ def _describe_study(
     return _StudyTemplate(
         grid=study.layout.grid,
         segments=study.planned_segments,
-        design="covering" if study.design.name in ("all", "adaptive") else study.design.name,
+        design=study.design.name if study.design.name in PLANNED_DESIGNS else "covering",
         trials=tuple(sorted({max(trials // part, fewest) for part in (4, 2, 1)})),
         participants=tuple(sorted({*DEFAULT_PARTICIPANTS, participants})),
         methods=(*DEFAULT_METHODS, "adaptive") if study.design.is_adaptive else DEFAULT_METHODS,

@@ -196,6 +196,15 @@ def test_a_warm_start_continues_from_the_given_maps(solver):
     assert again.trace[-1] <= done.trace[-1] * (1 + 1e-9)
 
 
+def test_coordinate_descent_uses_a_start_as_given():
+    """At a minimum, which it does not leave, nothing changes; certain rows included."""
+    _, target = problem(strength=0.0, entropy=0.0)
+    done = coordinate_descent(target, seed=0, tolerance=1e-12)
+    again = coordinate_descent(target, done.probabilities, seed=1, max_iterations=1)
+    np.testing.assert_allclose(again.probabilities, done.probabilities, atol=1e-4)
+    assert again.trace[0] <= target.value(done.probabilities) + 1e-12
+
+
 @BOTH
 def test_the_status_tells_that_the_iteration_limit_was_reached(solver):
     _, target = problem(strength=1.0)
@@ -230,6 +239,27 @@ class TestExponentiatedGradient:
         run = exponentiated_gradient(target, uniform, seed=0, max_iterations=5, learning_rate=0.1)
         assert run.probabilities == pytest.approx(uniform)
 
+    def test_a_start_is_used_as_given(self):
+        """The first step of Algorithm 1 from the given maps, not from maps moved towards 1/K."""
+        _, target = problem(strength=1.0)
+        start = np.random.default_rng(0).dirichlet(np.full(3, 0.3), 100)
+        start[start < 1e-9] = 1e-9
+        start /= start.sum(axis=1, keepdims=True)
+        run = exponentiated_gradient(target, start, seed=0, max_iterations=1, learning_rate=0.1)
+        step = start * np.exp(-0.1 * target.gradient(start))
+        np.testing.assert_allclose(run.probabilities, step / step.sum(axis=1, keepdims=True), rtol=1e-9)
+
+    def test_only_locations_with_zeros_are_moved(self):
+        """Multiplication never leaves zero: those rows start 0.1 % towards 1/K, the others as given."""
+        _, target = problem(strength=1.0)
+        start = np.full((100, 3), [0.5, 0.3, 0.2])
+        start[::2] = [1, 0, 0]
+        begin = start.copy()
+        begin[::2] = 0.999 * start[::2] + 0.001 / 3
+        run = exponentiated_gradient(target, start, seed=0, max_iterations=1, learning_rate=0.1)
+        step = begin * np.exp(-0.1 * target.gradient(begin))
+        np.testing.assert_allclose(run.probabilities, step / step.sum(axis=1, keepdims=True), rtol=1e-9)
+
     def test_cross_entropy_on_one_hot_answers_stays_finite(self):
         """Without a floor and the log domain, five of six such fits turned NaN."""
         _, target = problem(entropy=0.0, blocks=1, loss="cross_entropy")
@@ -253,6 +283,9 @@ class TestExponentiatedGradient:
         _, target = problem(Grid(4))
         with pytest.raises(InvalidInput, match="learning rate is a positive number, got -1"):
             exponentiated_gradient(target, seed=0, learning_rate=-1)
+        for epsilon in (-1, np.nan):
+            with pytest.raises(InvalidInput, match=f"epsilon is a number from 0 up, got {epsilon}"):
+                exponentiated_gradient(target, seed=0, epsilon=epsilon)
 
 
 def test_unknown_solver():

@@ -30,11 +30,8 @@ def test_it_takes_the_steps_of_the_solver(strength, rate, loss, kernel):
     start = random_start(target, 5)
     p, took = descend(target, start, rate, epsilon=0.0, max_iterations=40)
     theirs = exponentiated_gradient(target, start, seed=0, learning_rate=rate, epsilon=0.0, max_iterations=40)
-    lifted, _ = descend(
-        target, 0.999 * start + 0.001 / 3, rate, epsilon=0.0, max_iterations=40
-    )  # as the solver lifts it
     assert took == 40
-    np.testing.assert_allclose(lifted, theirs.probabilities, atol=1e-9)
+    np.testing.assert_allclose(p, theirs.probabilities, atol=1e-9)
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 

@@ -5,8 +5,9 @@ Use `coordinate_descent`, unless you study the paper's own algorithm: `exponenti
 slower.
 """
 
+import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "SOLVERS",
     "Solution",
     "Solver",
+    "check_options",
     "coordinate_descent",
     "exponentiated_gradient",
     "get_solver",
@@ -44,6 +46,17 @@ def get_solver(solver: str | Solver) -> Solver:
     if solver not in SOLVERS:
         raise InvalidInput(f"Unknown solver {solver!r}; choose one of {', '.join(SOLVERS)}.")
     return SOLVERS[solver]
+
+
+def check_options(solver: str | Solver, options: Mapping[str, Any]) -> None:
+    """Raise InvalidInput if a solver of vseg has no such option; functions of the user take what they like."""
+    if callable(solver):
+        return
+    parameters = inspect.signature(get_solver(solver)).parameters.values()
+    names = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name != "seed"]
+    for option in options:
+        if option not in names:
+            raise InvalidInput(f"The solver {solver} has no option {option!r}; it has {', '.join(names)}.")
 
 
 def solve_batch(

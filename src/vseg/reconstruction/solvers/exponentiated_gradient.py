@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper: exponentiated gradient descent, in the log domain.
 
-p = 1/K is a fixed point and a probability of zero never recovers, so starts are random and probabilities have a floor.
+p = 1/K is a fixed point and a probability of zero never recovers, so starts are random and probabilities have a floor
+of 1e-12.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ from vseg.reconstruction.solvers.solution import (
 )
 
 FLOOR = 1e-12
-LIFT = 1e-3
+LIFT = 1e-3  # how far a start with zeros is moved towards 1/K
 CONCENTRATION = 5.0  # of the Dirichlet distribution from which starts are drawn
 MIN_STEP = 1e-12
 PATIENCE = 10  # iterations over which a relative tolerance is judged
@@ -44,6 +45,9 @@ def exponentiated_gradient(
     ----------
     objective : Objective
     start : array, shape (n, K), optional
+        Where to start instead of at a random map. It is used as given, but for locations with a probability below
+        1e-12, such as 0: a step multiplies, so that zero stays zero, and a tiny number takes so many steps to grow that
+        the solver would stop before. Such a location is moved by 0.1 % towards 1/K.
     seed : int
     starts : int, optional
     tolerance : float
@@ -59,11 +63,13 @@ def exponentiated_gradient(
     """
     if learning_rate is not None and not 0 < learning_rate < np.inf:
         raise InvalidInput(f"The learning rate is a positive number, got {learning_rate!r}.")
+    if epsilon is not None and not 0 <= epsilon < np.inf:
+        raise InvalidInput(f"The stopping criterion epsilon is a number from 0 up, got {epsilon!r}.")
     count = check_limits(starts, tolerance, max_iterations)
     rng = np.random.default_rng(check_seed(seed))
     shape = len(objective.layout), objective.segments
-    if start is not None:  # move off the faces of the simplex, where multiplicative steps are tiny
-        begins = [(1 - LIFT) * objective.check_start(start) + LIFT / objective.segments]
+    if start is not None:
+        begins = [_leave_faces(objective.check_start(start))]
     else:
         begins = [_random_start(shape, rng) for _ in range(count)]
     runs = [
@@ -71,6 +77,12 @@ def exponentiated_gradient(
         for begin in begins
     ]
     return min(runs, key=lambda run: run.trace[-1])
+
+
+def _leave_faces(start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Move the rows with a probability of zero off the faces of the simplex; leave the others as they are."""
+    moved = (1 - LIFT) * start + LIFT / start.shape[1]
+    return np.where(start.min(axis=1, keepdims=True) < FLOOR, moved, start)
 
 
 def _random_start(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -86,7 +98,7 @@ def _descend(
     epsilon: float | None,
     truth: Maps | None,
 ) -> Solution:
-    p = _normalise(np.log(np.maximum(start, FLOOR)))
+    p = start
     first = value = objective.value(p)
     step = learning_rate or 1 / (1 + 2 * objective.strength)
     trace: list[float] = []
