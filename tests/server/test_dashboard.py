@@ -164,15 +164,15 @@ def test_session_without_answers(server):
 def test_study_without_participants(server):
     page = server.client.get("studies/tiny").text
     assert (
-        "No answers yet; 200 are recommended. With 200 answers, expect the mean entropy to ±0.07"
+        "No answers yet; 200 are advised for one participant. With 200 answers, expect the mean entropy to ±0.07"
         in " ".join(page.split())
     )
-    assert "expected error: 0.08 with the recommended answers" in page
+    assert "expected error: 0.08 with the advised answers" in page
     assert page.count("no participants yet") == 2
     for text in ("Posterior from", "preliminary", "nothing unusual", "0 of 0", "none withdrew"):
         assert text not in page
     page = server.client.get("studies/tiny/images/patches").text
-    assert "No answers yet; 200 are recommended" in " ".join(page.split())
+    assert "No answers yet; 200 are advised for one participant" in " ".join(page.split())
 
 
 def test_image_page_offers_only_participants_with_answers(server):
