@@ -83,7 +83,11 @@ def test_without_the_presentation_only_reaction_times_are_known(tmp_path):
     with open(tmp_path / "durations.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == TABLE_COLUMNS
-    assert (rows[1]["participant"], rows[1]["median_rt_ms"], rows[1]["engaged_minutes"]) == ("P2", "600.0", "")
+    assert (rows[1]["participant"], rows[1]["median_rt_ms"], rows[1]["engaged_minutes"]) == (
+        "P2",
+        "600.0",
+        "",
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
