@@ -110,9 +110,12 @@ class EntropyComparison:
         text = f"{self.welch} (penalised estimator, {_describe_smoothness(self.fits.values())})."
         if not self.comparison.paired:
             return text
+        within, d = self.comparison, self.comparison.difference
+        p_value = f"p = {within.p:.2g}" if within.p >= 0.001 else "p < 0.001"
         return (
-            f"{text} Welch's test takes the participants of both groups for different ones; compared with themselves: "
-            f"{self.comparison}."
+            f"{text} Welch's test takes the participants of both groups for different ones; compared with themselves, "
+            f"they differ by {d.value:.3f} [{d.low:.3f}, {d.high:.3f}] nats "
+            f"({within.confidence:.0%}), paired t test, {p_value}."
         )
 
     def summary(self) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def fit_model(
 def _describe_paper_fits(paper: list[dict[str, dict[str, list[float]]]]) -> str:
     """Say which weights of the variance model are which, and how much those of the paper depend on their start."""
     curves = [[one[start]["variance_difference"] for start in STARTS] for one in paper]
-    agreement = np.median([np.corrcoef(pair)[0, 1] for pair in curves])
+    agreement = np.median([np.asarray(np.corrcoef(pair))[0, 1] for pair in curves])
     several = f", median of {len(paper)}" if len(paper) > 1 else ""
     return (
         "In parameters.json, difference is ω₁ - ω₂, which the answers identify, with its 90 % interval; "
