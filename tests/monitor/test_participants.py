@@ -14,6 +14,7 @@ from vseg import monitor, store
 from vseg.data.catch_trials import count_catch_trials
 from vseg.data.durations import MedianEstimate, measure_durations
 from vseg.export import write_dataset
+from vseg.monitor.participants import summarise_durations
 from vseg.monitor.summaries import Distribution, approximate_session_medians, session_medians
 from vseg.study import pictures
 from vseg.study.schema import parse_study
@@ -258,3 +259,18 @@ def test_catch_trials_shown_late_are_not_scored_anywhere(db, tmp_path):
     with open(sessions, newline="", encoding="utf-8") as file:
         rows = {row["participant"]: row for row in csv.DictReader(file)}
     assert (rows[participant]["catch_correct"], rows[careful]["catch_correct"]) == ("", "1.0")
+
+
+def test_the_sessions_of_a_participant_are_taken_together_in_the_study(db):
+    """Two sessions of one participant: one median over the answers of both, and the sum of their minutes."""
+    for rt_ms in (400.0, 600.0):
+        take_part(db, same=by_pair, rt_ms=rt_ms)
+    _, answers, summaries = summarise(db)
+    joined = replace(
+        answers, sessions=[replace(session, participant="Ann") for session in answers.sessions], _cache={}
+    )
+    durations = summarise_durations(joined)
+    assert (durations.participants, durations.completed) == (1, 1)
+    assert (durations.rt_ms.median, durations.trial_ms.median) == (500.0, 1100.0)
+    assert durations.engaged_minutes.median == pytest.approx(204 * 1100 / 60_000)
+    assert durations.minutes.median == pytest.approx(sum(each.minutes for each in summaries.values()))
