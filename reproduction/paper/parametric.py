@@ -1,6 +1,5 @@
 """The paper's parametric fits: L-BFGS on the squared error and the penalty of Eq. 7, from one random start."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -8,26 +7,13 @@ from numpy.typing import NDArray
 
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
-from vseg.reconstruction.objective import Objective, build_objective
+from vseg.models import differential_variance
+from vseg.reconstruction.objective import build_objective
 from vseg.stimuli.random_maps import softmax
 
 Array = NDArray[np.float64]
 MAX_STEPS = 300
-PYTORCH_STEPS = 20  # default of PyTorch's L-BFGS; the paper does not print its number
 START_SD = 0.1  # s.d. of the logistic model's starting weights
-JITTER_SD = 0.025  # s.d. of the starting log σ; two equal segments would stay equal
-
-
-def _exp(log_sigma: Array) -> Array:
-    """Return exp(log σ), clipped because a line search may try values that overflow."""
-    return np.exp(log_sigma.clip(-30, 30))
-
-
-PARAMETRISATIONS: dict[str, tuple[Callable[[Array], Array], ...]] = {
-    "σ": (np.asarray, np.ones_like, np.asarray),
-    "log σ": (_exp, _exp, np.log),
-}
-"""For each parameter that L-BFGS may optimise: σ of the parameter, its derivative, and the parameter of σ."""
 
 
 class LogisticFit(NamedTuple):
@@ -73,7 +59,9 @@ def fit_logistic(
     start = START_SD * np.random.default_rng(seed).standard_normal((segments, x.shape[1]))
     start[:, -1] = 0
     problem = build_objective(tally, segments, strength=strength, weights="pairs")
-    theta = _minimise(problem, start, lambda theta: x @ theta.T, lambda _, slope: slope.T @ x)
+    theta = differential_variance.minimise(
+        [problem], start, lambda theta: [x @ theta.T], lambda _, slopes: slopes[0].T @ x, steps=MAX_STEPS
+    )
     return LogisticFit(theta[:, :-1], theta[:, -1], Maps(tally.layout, softmax(x @ theta.T)))
 
 
@@ -82,40 +70,9 @@ def fit_variances(
 ) -> VarianceFit:
     """Fit the K = 2 model of the texture experiment with λ = 0, starting at σ² = `start` plus jitter.
 
-    `parameter` is what L-BFGS optimises: "σ", as the paper writes it, or "log σ". It is stopped early because nothing
-    keeps σ² finite: after a few hundred steps the variances of single orientations diverge.
+    `parameter` is what L-BFGS optimises: "σ", as the paper writes it, or "log σ".
     """
-    sigma_from, sigma_slope, parameter_from = PARAMETRISATIONS[parameter]
-    jitter = JITTER_SD * np.random.default_rng(seed).standard_normal((2, len(start)))
-
-    def logits(theta: Array) -> Array:
-        return np.asarray(-energies @ (sigma_from(theta).T ** -2.0))
-
-    def pull_back(theta: Array, slope: Array) -> Array:
-        return np.asarray(2 * (slope.T @ energies) * sigma_from(theta) ** -3.0 * sigma_slope(theta))
-
-    problem = build_objective(tally, 2, weights="pairs")
-    begin = parameter_from(np.sqrt(start) * np.exp(jitter))
-    theta = _minimise(problem, begin, logits, pull_back, max_steps=PYTORCH_STEPS)
-    return VarianceFit(sigma_from(theta) ** 2, Maps(tally.layout, softmax(logits(theta))))
-
-
-def _minimise(
-    problem: Objective,
-    start: Array,
-    logits: Callable[[Array], Array],
-    pull_back: Callable[[Array, Array], Array],
-    max_steps: int = MAX_STEPS,
-) -> Array:
-    """Return the parameters of the lowest cost; `pull_back` converts a gradient in the logits to the parameters."""
-    from scipy.optimize import minimize
-
-    def cost(flat: Array) -> tuple[float, Array]:
-        theta = flat.reshape(start.shape)
-        p = np.ascontiguousarray(softmax(logits(theta)))
-        slope = problem.gradient(p)
-        by_logit = p * (slope - np.sum(p * slope, axis=1, keepdims=True))
-        return problem.value(p), pull_back(theta, by_logit).ravel()
-
-    result = minimize(cost, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_steps})
-    return np.asarray(result.x.reshape(start.shape))
+    variances = differential_variance.fit_variances(
+        [energies], [tally], start, parameter=parameter, seed=seed
+    )
+    return VarianceFit(variances, Maps(tally.layout, softmax(-energies @ (1 / variances.T))))

@@ -65,7 +65,9 @@ def test_one_fit_and_a_table_of_groups(fits, capsys):
     assert (code, out.split(":")[0]) == (0, "patients vs controls")
     assert "who.csv also names z, who is not in low." in err
     found = json.loads(Path("groups/comparison.json").read_text("utf-8"))
-    assert found["fits"] == {"low": {"segments": 3, "segments_by": "all", "version": "1", **SETTINGS}}
+    penalised = dict.fromkeys(("smoothness", "loss", "kernel", "weights"))
+    about = {"method": "posterior", "segments": 3, "segments_by": "all", "version": "1"}
+    assert found["fits"] == {"low": {**about, **SETTINGS, **penalised}}
     assert found["relative"] is None
 
 
@@ -182,7 +184,8 @@ def test_the_same_participants_are_compared_with_themselves(fits, capsys):
         ("low shared", "Only a0 is in both groups"),
         ("low torn", "torn/summary.json is not JSON"),
         ("low --table low/participants.csv", "has no column group"),
-        ("low penalised", "has no column entropy_spread"),
+        ("low old", "has no column entropy_spread"),
+        ("low penalised", "low was fitted with the method posterior and penalised with the method penalised"),
     ],
 )
 def test_bad_input(fits, capsys, arguments, message):
@@ -197,8 +200,9 @@ def test_bad_input(fits, capsys, arguments, message):
     rows = Path("high/participants.csv").read_text().splitlines(keepends=True)[1:]
     with open("shared/participants.csv", "a") as file:
         file.writelines(rows)
-    Path("penalised").mkdir()
-    Path("penalised/participants.csv").write_text("participant,folder,mean_entropy\nP1,x,0.3\n")
+    for folder, columns, cells in (("old", "", ""), ("penalised", ",smoothness", ",0")):
+        Path(folder).mkdir()
+        Path(folder, "participants.csv").write_text(f"participant,mean_entropy{columns}\nP1,0.3{cells}\n")
     code, _, err = vseg(f"groups {arguments}", capsys)
     assert code == 1
     assert message in err

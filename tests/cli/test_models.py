@@ -152,6 +152,20 @@ def test_fit_writes_parameters_maps_and_figures(data, here, capsys):
     assert Maps.load(here / "fitted/maps/observer-1/coffee.npz").segments == 2
 
 
+def test_fit_of_the_variance_model_shows_the_papers_variances_beside_ours(data, here, capsys):
+    code, out, err = vseg(f"models fit {data} --model variance --image coffee --out fitted", capsys)
+    assert (code, err) == (0, "")
+    assert "difference is ω₁ - ω₂, which the answers identify" in out
+    assert "paper_variances is σ₁² - σ₂² fitted as in the paper" in out
+    written = json.loads((here / "fitted/parameters.json").read_text())
+    for fit in written["fits"].values():
+        own = fit["parameters"]
+        bounds = zip(own["difference_low"], own["difference"], own["difference_high"], strict=True)
+        assert all(low < value < high for low, value, high in bounds)
+        for start in ("energies", "ones"):
+            assert len(own["paper_variances"][start]["variance_difference"]) == 36
+
+
 def test_fit_of_a_model_without_maps(data, here, capsys):
     code, _, err = vseg(f"models fit {data} --model base_rate --per all --out fitted", capsys)
     assert (code, err) == (0, "")

@@ -8,9 +8,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import LogisticRegression
 
 from vseg import Grid, Maps, Responses, designs, features, simulate, stimuli
+from vseg.data.responses import concatenate
 from vseg.errors import InvalidInput, NotFound
 from vseg.features.energy import orientations_deg
-from vseg.models import Task, logistic, variance
+from vseg.models import Task, fit_differential_variance, logistic, variance
 from vseg.stimuli.colours import PALETTE
 from vseg.stimuli.random_maps import softmax
 
@@ -172,3 +173,61 @@ def test_invalid_arguments_are_refused(task):
         Task(task.responses, segments=1)
     with pytest.raises(InvalidInput, match="There are no responses"):
         task.take([])
+
+
+def test_the_papers_variances_depend_on_the_start():
+    """From both starts the segments are those of our model, but σ₁² - σ₂² differs by more than a factor of two."""
+    _, fitted, _ = textured(0)
+    fits = [fitted.fit_as_in_paper(start) for start in ("energies", "ones")]
+    for fit in fits:
+        own, ours = fit.maps["image"], fitted.maps("image")
+        assert np.mean(own.labels == ours.labels) > 0.9
+        omega = -1 / fit.variances
+        assert fit.identified == pytest.approx(omega[0] - omega[1])
+    scales = [np.abs(fit.difference).max() for fit in fits]
+    assert not 0.5 < scales[0] / scales[1] < 2
+
+
+@pytest.mark.parametrize("parameter", ["σ", "log σ"])
+def test_the_papers_variances_have_the_gradient_of_the_squared_error(parameter):
+    """From any start, each step lowers the paper's Eq. 5, the unweighted sum of squared errors."""
+    _, fitted, _ = textured(0)
+    tally = fitted.task.tallies()["image"]
+
+    def error(steps):
+        fit = fit_differential_variance(
+            fitted.task, fitted.features, parameter=parameter, steps=steps, seed=0
+        )
+        return np.sum((tally.share - fit.maps["image"].same_probability(tally.pairs)) ** 2)
+
+    errors = [error(steps) for steps in (1, 5, 20)]
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_the_papers_variances_of_two_images_are_fitted_together():
+    """A second image with the same answers changes nothing: the sum of squared errors doubles."""
+    _, fitted, _ = textured(0)
+    answers = fitted.task.responses
+    second = Responses(answers.layout, answers.i, answers.j, answers.same, image="second")
+    energies = fitted.features["image"]
+    both = Task(concatenate([answers, second]), segments=2)
+    one = fit_differential_variance(fitted.task, {"image": energies}, steps=3, seed=0)
+    two = fit_differential_variance(both, {"image": energies, "second": energies}, steps=3, seed=0)
+    assert set(two.maps) == {"image", "second"}
+    assert np.array_equal(two.maps["image"].probabilities, two.maps["second"].probabilities)
+    assert np.corrcoef(one.difference, two.difference)[0, 1] > 0.9
+
+
+def test_wrong_settings_of_the_papers_variances():
+    _, fitted, _ = textured(0)
+    task, given = fitted.task, fitted.features
+    with pytest.raises(InvalidInput, match="has 2 segments, the task 3"):
+        fit_differential_variance(Task(task.responses, segments=3), given, seed=0)
+    with pytest.raises(
+        InvalidInput, match="Expected the start 'energies' or 'ones', or an array, got 'zeros'"
+    ):
+        fit_differential_variance(task, given, start="zeros", seed=0)
+    with pytest.raises(InvalidInput, match="Expected 36 variances above 0 to start from"):
+        fit_differential_variance(task, given, start=np.zeros(36), seed=0)
+    with pytest.raises(InvalidInput, match="Expected the parameter 'σ' or 'log σ', got 's'"):
+        fit_differential_variance(task, given, parameter="s", seed=0)

@@ -1,7 +1,8 @@
 """Test the progress of a study and the summaries of participants, with each reason to check a session."""
 
+import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,10 @@ import pytest
 from servers import STUDY, register_studies
 from stored_sessions import event, response
 from vseg import monitor, store
+from vseg.data.catch_trials import count_catch_trials
+from vseg.data.durations import MedianEstimate, measure_durations
+from vseg.export import write_dataset
+from vseg.monitor.participants import summarise_durations
 from vseg.monitor.summaries import Distribution, approximate_session_medians, session_medians
 from vseg.study import pictures
 from vseg.study.schema import parse_study
@@ -215,3 +220,57 @@ def test_a_study_without_practice_and_catch_trials(tmp_path):
         participant = take_part(db, same=by_pair)
         summary = summarise(db)[2][participant]
         assert (summary.catch.of, summary.practice.of, summary.catch.value) == (0, 0, None)
+
+
+def test_times_of_dashboard_export_and_python_are_the_same(db, tmp_path):
+    """Seven participants, one of whom has not finished; each has their own reaction time."""
+    for number in range(7):
+        take_part(db, same=by_pair, rt_ms=400.0 + 100 * number, complete=number < 6)
+    study, answers, summaries = summarise(db)
+    durations = monitor.compute_progress(db, study, answers).durations
+    write_dataset(db, study, tmp_path)
+    table = measure_durations(tmp_path)
+    assert durations == replace(table.study, minutes=durations.minutes)
+    assert durations.minutes.median == pytest.approx(table.study.minutes.median, abs=1e-3)
+    presentation = table.participants[next(iter(summaries))].trial_ms.median - 400
+    assert (durations.participants, durations.completed) == (7, 6)
+    assert durations.trial_ms == MedianEstimate(700 + presentation, 400 + presentation, 1000 + presentation)
+    assert durations.engaged_minutes.median == pytest.approx(102 * (650 + presentation) / 60_000, abs=1e-3)
+    [sessions] = tmp_path.glob("data/*_description-sessions_data.csv")
+    with open(sessions, newline="", encoding="utf-8") as file:
+        rows = {row["participant"]: row for row in csv.DictReader(file)}
+    for name, summary in summaries.items():
+        own = table.participants[name]
+        assert (summary.trial_ms, summary.engaged_minutes) == (own.trial_ms, own.engaged_minutes)
+        assert float(rows[name]["engaged_minutes"]) == own.engaged_minutes
+        assert float(rows[name]["trial_low_ms"]) == own.trial_ms.low
+        assert float(rows[name]["minutes"]) == summary.minutes == own.minutes
+
+
+def test_catch_trials_shown_late_are_not_scored_anywhere(db, tmp_path):
+    """The fit, the export and the dashboard count the same catch trials."""
+    participant = take_part(db, same=by_pair, right=False, flags="late", complete=False)
+    careful = take_part(db, same=by_pair)
+    study, _, summaries = summarise(db)
+    assert (summaries[participant].catch.of, summaries[participant].practice.of) == (0, 0)
+    write_dataset(db, study, tmp_path)
+    assert count_catch_trials(tmp_path) == {careful: (4, 4)}
+    [sessions] = tmp_path.glob("data/*_description-sessions_data.csv")
+    with open(sessions, newline="", encoding="utf-8") as file:
+        rows = {row["participant"]: row for row in csv.DictReader(file)}
+    assert (rows[participant]["catch_correct"], rows[careful]["catch_correct"]) == ("", "1.0")
+
+
+def test_the_sessions_of_a_participant_are_taken_together_in_the_study(db):
+    """Two sessions of one participant: one median over the answers of both, and the sum of their minutes."""
+    for rt_ms in (400.0, 600.0):
+        take_part(db, same=by_pair, rt_ms=rt_ms)
+    _, answers, summaries = summarise(db)
+    joined = replace(
+        answers, sessions=[replace(session, participant="Ann") for session in answers.sessions], _cache={}
+    )
+    durations = summarise_durations(joined)
+    assert (durations.participants, durations.completed) == (1, 1)
+    assert (durations.rt_ms.median, durations.trial_ms.median) == (500.0, 1100.0)
+    assert durations.engaged_minutes.median == pytest.approx(204 * 1100 / 60_000)
+    assert durations.minutes.median == pytest.approx(sum(each.minutes for each in summaries.values()))

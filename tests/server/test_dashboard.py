@@ -164,15 +164,37 @@ def test_session_without_answers(server):
 def test_study_without_participants(server):
     page = server.client.get("studies/tiny").text
     assert (
-        "No answers yet; 200 are recommended. With 200 answers, expect the mean entropy to ±0.07"
+        "No answers yet; 200 are advised for one participant. With 200 answers, expect the mean entropy to ±0.07"
         in " ".join(page.split())
     )
-    assert "expected error: 0.08 with the recommended answers" in page
+    assert "expected error: 0.08 with the advised answers" in page
     assert page.count("no participants yet") == 2
     for text in ("Posterior from", "preliminary", "nothing unusual", "0 of 0", "none withdrew"):
         assert text not in page
     page = server.client.get("studies/tiny/images/patches").text
-    assert "No answers yet; 200 are recommended" in " ".join(page.split())
+    assert "No answers yet; 200 are advised for one participant" in " ".join(page.split())
+
+
+def test_answers_are_compared_with_the_advised_number_for_each_participant(server):
+    """Two participants gave the 24 answers of a session each; all of them together are not compared."""
+    for _ in range(2):
+        server.complete_session()
+    page = " ".join(server.client.get("studies/tiny").text.split())
+    assert "Per participant and image: 24 of 200 advised" in page
+    assert "48 answers of 2 participants, 24 each on average; 200 are advised for one participant" in page
+    assert "recommended" not in page
+    page = " ".join(server.client.get("studies/tiny/images/patches").text.split())
+    assert "</b> of 2 participants, 24 each on average; 200 are advised for one participant" in page
+
+
+def test_durations_are_shown_for_the_study_and_each_participant(server):
+    name = server.complete_session()
+    page = server.client.get("studies/tiny").text
+    [trial] = re.findall(r'data-testid="trial-duration">([0-9.]+ s)<', page)
+    assert re.search(r'data-testid="engaged">[0-9.]+ (s|min)<', page)
+    page = server.client.get(f"studies/tiny/participants/{name}").text
+    assert f'data-testid="trial-duration">{trial}<' in page
+    assert re.search(r"median · 95 % interval [0-9.]+ s to [0-9.]+ s", page)
 
 
 def test_image_page_offers_only_participants_with_answers(server):

@@ -104,7 +104,7 @@ def test_posterior_appears_before_the_penalised_map(tmp_path):
             study_page,
         )
         assert "preliminary" not in study_page
-        assert "expected error: 0.17 now, 0.08 with the recommended answers" in study_page
+        assert "expected error: 0.17 now, 0.08 with the advised answers" in study_page
         assert "With 40 answers, expect the mean entropy to ±0.15 nats" in study_page
         for picture in ("segmentation", "entropy"):
             assert f"images/patches/posterior/{picture}.png?segments=2&" in study_page
@@ -122,7 +122,9 @@ def test_free_number_of_segments_is_chosen_by_evidence(tmp_path):
         for path in paths:
             page = running.client.get(path).text
             assert "Number of segments not chosen yet" in page
-            assert path == paths[2] or "are recommended (assuming 5 segments)" in " ".join(page.split())
+            assert path == paths[2] or "are advised for one participant (assuming 5 segments)" in " ".join(
+                page.split()
+            )
             assert "segmentation.png" not in page
         assert (
             '<option value="auto" selected>chosen by evidence</option>' in running.client.get(paths[1]).text

@@ -4,9 +4,11 @@ import json
 import warnings
 
 import pytest
+from scipy.stats import ttest_ind, ttest_rel
 
 import vseg
 from vseg.errors import InvalidInput, VsegWarning
+from vseg.evaluation.group_tests import cohens_d
 from workflows.conftest import simulate_participants
 from workflows.folders import read_folder
 
@@ -73,13 +75,59 @@ def test_fits_with_other_settings_are_compared_with_a_warning(low, tmp_path):
     assert [fit["lapses"] for fit in about["fits"].values()] == ["none", [0.02, 0.05]]
 
 
-def test_only_posteriors_by_participant_can_be_compared(low):
-    responses = simulate_participants(0.2, "ab")
-    penalised = vseg.fit_dataset(responses, segments=2, by="participant", smoothness=1.0, seed=0)
-    together = vseg.fit_dataset(responses, segments=2, method="posterior", draws=64, seed=0)
-    for wrong in (penalised, together):
-        with pytest.raises(InvalidInput, match="fits by participant with the method 'posterior'"):
-            vseg.compare_groups(low, wrong)
+def fit_penalised(entropy, names, **settings):
+    responses = simulate_participants(entropy, names)
+    return vseg.fit_dataset(responses, segments=2, by="participant", **{"smoothness": 0.0} | settings, seed=0)
+
+
+def test_penalised_fits_are_compared_by_welchs_test(command, here):
+    """The reference is SciPy's test of the entropies in the fits' own tables."""
+    low, high = fit_penalised(0.1, "abcd"), fit_penalised(0.5, "efgh")
+    low.save("low")
+    high.save("high")
+    printed, _ = command("groups low high --out command")
+    compared = vseg.compare_groups("low", "high")
+    compared.save("python")
+    assert read_folder(here / "python") == read_folder(here / "command")
+    assert printed.splitlines()[0] == str(compared)
+    entropies = [[row["mean_entropy"] for row in each.rows] for each in (low, high)]
+    expected = ttest_ind(entropies[1], entropies[0], equal_var=False)
+    assert compared.welch.welch.t == pytest.approx(expected.statistic)
+    assert compared.welch.welch.p == pytest.approx(expected.pvalue)
+    assert compared.comparison.p == pytest.approx(expected.pvalue)
+    assert compared.welch.cohens_d == cohens_d(*entropies)
+    assert "Welch t(" in printed
+    assert "(penalised estimator, λ = 0)" in printed
+    about = json.loads((here / "python/comparison.json").read_text("utf-8"))
+    assert about["welch"]["cohens_d"]["value"] == compared.welch.cohens_d.value
+    assert [each["method"] for each in about["fits"].values()] == ["penalised"] * 2
+    in_memory = vseg.compare_groups(low, high, names=("low", "high"))
+    assert in_memory.summary() == compared.summary()
+
+
+def test_the_same_participants_penalised_fits_are_also_compared_with_themselves():
+    low, high = fit_penalised(0.1, "abcd"), fit_penalised(0.5, "abcd")
+    compared = vseg.compare_groups(low, high)
+    entropies = [[row["mean_entropy"] for row in each.rows] for each in (low, high)]
+    assert compared.comparison.paired
+    assert compared.comparison.p == pytest.approx(ttest_rel(*entropies).pvalue)
+    assert "Welch's test takes the participants of both groups for different ones" in str(compared)
+
+
+def test_penalised_fits_with_other_settings_are_compared_with_a_warning():
+    with pytest.warns(VsegWarning, match=r"first has λ = 0, second λ = 3: fit both with the same settings"):
+        vseg.compare_groups(fit_penalised(0.1, "abc"), fit_penalised(0.5, "def", smoothness=3.0))
+    with pytest.warns(VsegWarning, match="first has the loss squared_error, second cross_entropy"):
+        vseg.compare_groups(fit_penalised(0.1, "abc"), fit_penalised(0.5, "def", loss="cross_entropy"))
+
+
+def test_fits_by_two_methods_or_not_by_participant_are_refused(low):
+    mixed = "first was fitted with the method posterior and second with the method penalised"
+    with pytest.raises(InvalidInput, match=mixed):
+        vseg.compare_groups(low, fit_penalised(0.2, "de"))
+    together = vseg.fit_dataset(simulate_participants(0.2, "ab"), segments=2, smoothness=1.0, seed=0)
+    with pytest.raises(InvalidInput, match="Expected fits by participant"):
+        vseg.compare_groups(low, together)
 
 
 def test_one_fit_alone_or_twice(low, here):

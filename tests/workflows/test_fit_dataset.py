@@ -1,5 +1,6 @@
 """fit_dataset(): the same files and numbers as `vseg fit`, and what only Python can ask for."""
 
+import csv
 import json
 import warnings
 from pathlib import Path
@@ -12,6 +13,7 @@ from vseg import Grid, Maps
 from vseg.bayes import Posterior
 from vseg.cli.option_names import name_options
 from vseg.data.catch_trials import count_catch_trials
+from vseg.data.durations import measure_durations
 from vseg.data.responses import concatenate
 from vseg.errors import Conflict, InvalidInput, VsegWarning
 from vseg.reconstruction.reconstruct import Reconstruction
@@ -291,6 +293,36 @@ def test_an_image_that_cannot_be_fitted_is_skipped(data):
     assert messages[0].startswith("image ../boat is left out: ")
     with pytest.raises(InvalidInput, match="fitted separately"):
         _ = result.maps
+
+
+def test_each_image_has_a_line_of_its_own(data):
+    result = vseg.fit_dataset(
+        data / "two_images.csv", layout=GRID, segments=2, by="image", smoothness=1.0, seed=0
+    )
+    first, *lines = result.message.splitlines()
+    assert first == "2 images fitted separately, in images.csv."
+    assert lines == [f"{name}: {fit.message}" for name, fit in result.each.items()]
+    assert all("mean entropy" in line for line in lines)
+
+
+def test_durations_of_an_export_are_printed_and_saved(exported, tmp_path):
+    """Those of all participants and images, also if one image is fitted; from the sessions' own answers."""
+    result, _ = fit_quietly(exported, image="warm", smoothness=1.0, seed=0)
+    assert result.durations.rows() == measure_durations(exported).rows()
+    assert str(result.durations) in result.message
+    assert result.durations.study.trial_ms.median > result.durations.study.rt_ms.median
+    result.save(tmp_path / "fit")
+    with open(tmp_path / "fit/durations.csv", newline="", encoding="utf-8") as file:
+        assert [row["participant"] for row in csv.DictReader(file)] == list(result.durations.participants)
+
+
+def test_without_reaction_times_there_are_no_durations(data, tmp_path):
+    result, _ = fit_quietly(
+        relabel(vseg.load(data / "responses.csv", GRID)), segments=2, smoothness=1.0, seed=0
+    )
+    assert result.durations is None
+    result.save(tmp_path / "fit")
+    assert not (tmp_path / "fit/durations.csv").exists()
 
 
 def test_a_single_image_is_also_saved_at_the_top(data, tmp_path):

@@ -196,7 +196,7 @@ def fit(
     """Reconstruct probabilistic maps from RESPONSES.
 
     Writes maps.npz (array `probabilities`, N x N x K), summary.json and maps.png; with several K segments.png, with a
-    picture boundaries.png.
+    picture boundaries.png; with reaction times durations.csv.
 
     The posterior finds the smoothness by itself and says how much the answers leave open: maps.npz also has the arrays
     `lower`, `upper` (90 %) and `draws`, summary.json the interval of the mean entropy, and intervals.png shows both.

@@ -48,10 +48,15 @@ def groups(
     difference, and how both groups were fitted), entropies.csv, and entropies.png, which shows every participant with
     their interval.
 
+    Fits by the penalised estimator (the paper's) have no such uncertainty: they are compared by Welch's t test, with
+    Cohen's d. Both fits must be of one method.
+
     \b
     Examples:
       vseg groups fit-low fit-high --out low-high
       vseg groups fit --table groups.csv --out patients
+      vseg fit low.csv --grid 11 --segments 2 --by participant --smoothness 0 --out paper-low
+      vseg groups paper-low paper-high --out paper
     """
     from vseg.workflows.compare_groups import FILES, compare_groups
 

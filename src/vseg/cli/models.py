@@ -124,6 +124,9 @@ def fit(
     Writes parameters.json, calibration.png and, for a model that predicts maps, maps/ (an .npz file for each fit and
     image) and maps.png, beside the maps reconstructed from the answers.
 
+    The model variance (two segments, oriented energies) reports ω₁ - ω₂, which the answers identify, with its interval,
+    and beside it σ₁² - σ₂² as the paper fits it, from two starts.
+
     \b
     Examples:
       vseg models fit my-data --model logistic --features lab --out colours
@@ -139,9 +142,7 @@ def fit(
         for group, reason in result.failures.items():
             warnings.warn(f"{group} is skipped: {reason}", VsegWarning, stacklevel=2)
         result.save(folder)
-    total = len(result.fits) + len(result.failures)
-    some = f"{len(result.fits)} of " if result.failures else ""
-    typer.echo(f"{out}: {model} fitted to {some}{format_count(total, per if per != 'all' else 'task')}.")
+    typer.echo(f"{out}: {result.message}")
 
 
 @models.command()

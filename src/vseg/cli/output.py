@@ -11,8 +11,8 @@ from vseg.errors import Conflict, InvalidInput
 
 # What vseg writes at the top of an output folder: --force deletes nothing else.
 OURS = {
-    "boundaries.png", "images", "images.csv", "intervals.png", "maps-spatial.npz", "maps.npz", "maps.png",
-    "participants", "participants.csv", "participants.png", "photograph", "report.html", "responses.csv",
+    "boundaries.png", "durations.csv", "images", "images.csv", "intervals.png", "maps-spatial.npz", "maps.npz",
+    "maps.png", "participants", "participants.csv", "participants.png", "photograph", "report.html", "responses.csv",
     "segments.png", "smoothness.png", "summary.json", "texture-high", "texture-low", "truth.npz", "entropies.png",
 }  # fmt: skip
 

@@ -1,19 +1,15 @@
 """Catch trials, which have an obvious answer: how many each participant answered correctly, and what follows."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from vseg.data.dataset import Dataset
-from vseg.data.file_reading import (
-    distinct_cells,
-    guess_delimiter,
-    read_parquet,
-    translate_csv_errors,
-    translate_parquet_errors,
-)
+from vseg.data.file_reading import read_rows
 
 REQUIRED_COLUMNS = ("participant", "catch", "correct")
 TRUE, FALSE = ("1", "true", "1.0"), ("0", "false", "0.0")
@@ -28,6 +24,14 @@ def choose_lapses(catch: CatchTrials) -> Literal["estimate"] | None:
     Every route from answers to a posterior asks this function, so that all give the same result.
     """
     return "estimate" if any(asked for _, asked in catch.values()) else None
+
+
+def is_scored(is_flagged: ArrayLike) -> NDArray[np.bool_]:
+    """Return which answers to trials with a known answer are scored: those to trials that were shown without flags.
+
+    This is the rule for catch and practice trials everywhere: in fits, in the export and on the dashboard.
+    """
+    return np.logical_not(np.asarray(is_flagged, np.bool_))
 
 
 def sum_catch_trials(catch: CatchTrials, participants: Iterable[str]) -> tuple[int, int] | None:
@@ -67,7 +71,7 @@ def count_catch_trials(path: str | Path) -> dict[str, tuple[int, int]]:
     total: Counter[str] = Counter()
     correct: Counter[str] = Counter()
     for table in tables:
-        rows = _read_parquet_rows(table) if table.suffix == ".parquet" else _read_csv_rows(table)
+        rows = read_rows(table, (*REQUIRED_COLUMNS, "flags"), required=REQUIRED_COLUMNS)
         for participant, is_correct in _find_catch_trials(rows):
             total[participant] += 1
             correct[participant] += is_correct
@@ -78,32 +82,5 @@ def _find_catch_trials(rows: Iterable[dict[str, str]]) -> Iterator[tuple[str, bo
     """Yield the participant and whether the answer was correct, for each catch trial without flags."""
     for row in rows:
         catch, correct = (str(row[name]).strip().lower() for name in ("catch", "correct"))
-        if catch in TRUE and correct in TRUE + FALSE and not row.get("flags"):
+        if catch in TRUE and correct in TRUE + FALSE and is_scored(bool(row.get("flags"))):
             yield str(row["participant"]), correct in TRUE
-
-
-def _read_csv_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a CSV file; none if it lacks a required column."""
-    with translate_csv_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
-        header = file.readline()
-        delimiter = guess_delimiter(header)
-        names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
-        if set(REQUIRED_COLUMNS) <= set(names):
-            yield from csv.DictReader(file, names, delimiter=delimiter)
-
-
-def _read_parquet_rows(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a Parquet file; none if it lacks a required column."""
-    with translate_parquet_errors(path):
-        table = read_parquet(path, _choose_columns)
-        columns = {name: distinct_cells(table[name]) for name in table.column_names}
-    for row in zip(*(map(cells.__getitem__, code) for cells, code in columns.values()), strict=True):
-        yield dict(zip(columns, row, strict=True))
-
-
-def _choose_columns(names: list[str]) -> list[str]:
-    return (
-        [name for name in (*REQUIRED_COLUMNS, "flags") if name in names]
-        if set(REQUIRED_COLUMNS) <= set(names)
-        else []
-    )

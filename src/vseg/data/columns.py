@@ -293,14 +293,40 @@ SESSIONS = (
     Column("flagged", "integer", "Number of responses with flags"),
     Column("answers_used", "integer", "Number of responses that count"),
     Column(
-        "practice_correct", "number", "Proportion of correct answers in practice trials; empty if there were none",
+        "practice_correct", "number",
+        "Proportion of correct answers in practice trials without flags; empty if there were none",
         nullable=True,
     ),
     Column(
-        "catch_correct", "number", "Proportion of correct answers in catch trials; empty if there were none",
+        "catch_correct", "number",
+        "Proportion of correct answers in catch trials without flags; empty if there were none",
         nullable=True,
     ),
     Column("median_rt_ms", "number", "Median reaction time of the answers that count", "ms", nullable=True),
+    Column(
+        "median_trial_ms", "number",
+        "Median duration of a trial, of the answers that count: cue_ms + image_ms + rt_ms, without the pause between "
+        "trials",
+        "ms", nullable=True,
+    ),
+    Column(
+        "trial_low_ms", "number",
+        "Lower end of the 95 % interval of median_trial_ms, from the order of the answers' durations; empty below 6",
+        "ms", nullable=True,
+    ),
+    Column("trial_high_ms", "number", "Upper end of the same interval", "ms", nullable=True),
+    Column(
+        "engaged_minutes", "number",
+        "Time spent in trials: responses x median_trial_ms; breaks, calibration, instructions, pauses between trials "
+        "and a long absence within a trial are not part of it",
+        "min", nullable=True,
+    ),
+    Column(
+        "minutes", "number",
+        "From the beginning of the session to its end, or to its last record if it has not ended, with breaks and "
+        "interruptions, by the server's clock",
+        "min",
+    ),
     Column("measured_refresh_hz", "number", "Refresh rate measured by the device check", "Hz", nullable=True),
     Column(
         "px_per_mm", "number", "Pixel density of the screen, measured with a card", "px of the screen / mm",

@@ -71,6 +71,11 @@ class Dataset:
         return sorted(path for path in tables if "_description-" not in path.name)
 
     @property
+    def sessions_table(self) -> Path | None:
+        """The CSV file with one row per session, or None if there is none."""
+        return next(iter(self.folder.joinpath(DATA).glob("study-*_description-sessions_data.csv")), None)
+
+    @property
     def choices_table(self) -> Path | None:
         """The CSV file with the pairs that an adaptive study chose, or None if the study is not adaptive."""
         return next(iter(self.folder.joinpath(DATA).glob("study-*_description-choices_data.csv")), None)

@@ -68,6 +68,45 @@ def read_parquet(path: Path, choose_columns: Callable[[list[str]], Sequence[str]
             return file.read(columns=names)
 
 
+def read_rows(
+    path: Path, columns: Sequence[str], *, required: Sequence[str] | None = None
+) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV or Parquet file as text; none if a required column is missing.
+
+    Parameters
+    ----------
+    path : Path
+        Parquet if its name ends in .parquet, else CSV.
+    columns : sequence of str
+        The columns to read; those that the file does not have are left out.
+    required : sequence of str, optional
+        By default all of `columns`.
+    """
+    required = columns if required is None else required
+    if path.suffix == ".parquet":
+        with translate_parquet_errors(path):
+            table = read_parquet(
+                path,
+                lambda names: (
+                    [name for name in columns if name in names] if set(required) <= set(names) else []
+                ),
+            )
+            cells = {name: distinct_cells(table[name]) for name in table.column_names}
+        for row in zip(*(map(values.__getitem__, code) for values, code in cells.values()), strict=True):
+            yield dict(zip(cells, row, strict=True))
+        return
+    with translate_csv_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
+        header = file.readline()
+        delimiter = guess_delimiter(header)
+        names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        if not set(required) <= set(names):
+            return
+        places = {name: names.index(name) for name in columns if name in names}
+        for values in csv.reader(file, delimiter=delimiter):
+            if values:
+                yield {name: values[place] if place < len(values) else "" for name, place in places.items()}
+
+
 def check_unique_columns(path: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
     """Raise `InvalidInput` if a wanted column occurs twice."""
     repeated = [name for name in wanted if names.count(name) > 1]

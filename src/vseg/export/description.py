@@ -25,7 +25,7 @@ dataset_description.json   this dataset, and every column of the tables in data/
 data/
   study-…_subject-…_session-…_data.csv                      responses of a session, one per row
   study-…_subject-…_session-…_description-events_data.csv   its other events: consent, calibration, breaks
-  study-…_description-sessions_data.csv                     sessions, one per row: status, images, calibration
+  study-…_description-sessions_data.csv                     sessions, one per row: status, durations, calibration
 {choices}{parquet}{markers}study/
   study.toml         the study file, with its seed
   images/            the images as they were shown

@@ -5,15 +5,17 @@ only counted.
 """
 
 import json
-import statistics
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vseg import store
-from vseg.data import dataset
+from vseg.data import dataset, durations
+from vseg.data.catch_trials import is_scored
 from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS, Column
 from vseg.data.table_writing import ParquetFile, TableColumns, write_csv
 from vseg.errors import VsegWarning
@@ -232,7 +234,12 @@ def _summarise_session(
 ) -> Row:
     """Return the row of a session in the table of sessions."""
     last_events = {kind: json.loads(data) for kind, data in zip(events["kind"], events["data"], strict=True)}
-    used_rts = [rt for rt, used in zip(responses["rt_ms"], responses["used"], strict=True) if used]
+    used = np.array(responses["used"], np.bool_)
+    rt_ms, cue_ms, image_ms = (
+        np.array(responses[name], float)[used] for name in ("rt_ms", "cue_ms", "image_ms")
+    )
+    trial = durations.estimate_median(durations.trial_ms(cue_ms + image_ms, rt_ms))
+    last_at_ms = max([*responses["received_at_ms"], *events["received_at_ms"], session.started_at_ms])
     return {
         "participant": session.participant,
         "session": session.name,
@@ -243,10 +250,13 @@ def _summarise_session(
         "finished_at_ms": session.finished_at_ms,
         "responses": len(responses["seq"]),
         "flagged": sum(map(bool, responses["flags"])),
-        "answers_used": len(used_rts),
-        "practice_correct": _proportion_correct(responses["correct"], responses["practice"]),
-        "catch_correct": _proportion_correct(responses["correct"], responses["catch"]),
-        "median_rt_ms": statistics.median(used_rts) if used_rts else None,
+        "answers_used": len(rt_ms),
+        "practice_correct": _proportion_correct(responses, "practice"),
+        "catch_correct": _proportion_correct(responses, "catch"),
+        "median_rt_ms": durations.estimate_median(rt_ms).median,
+        **durations.describe_median("trial", trial),
+        "engaged_minutes": durations.engaged_minutes(len(responses["seq"]), trial.median),
+        "minutes": durations.session_minutes(session.started_at_ms, session.finished_at_ms, last_at_ms),
         "measured_refresh_hz": _get_number(last_events, "device", "refresh_hz"),
         "px_per_mm": _get_number(last_events, "distance", "px_per_mm"),
         "distance_mm": _get_number(last_events, "distance", "distance_mm"),
@@ -270,12 +280,13 @@ def _get_number(last_events: dict[str, Row], kind: str, name: str) -> float | No
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _proportion_correct(correct: Sequence[bool | None], selected: Sequence[bool]) -> float | None:
-    """Return the proportion of correct answers among the selected trials, or None if there are none."""
+def _proportion_correct(responses: TableColumns, kind: str) -> float | None:
+    """Return the proportion of correct answers among the scored practice or catch trials, or None if there are none."""
+    is_selected = is_scored(list(map(bool, responses["flags"]))) & np.array(responses[kind], np.bool_)
     answers = [
         is_correct
-        for is_correct, is_selected in zip(correct, selected, strict=True)
-        if is_selected and is_correct is not None
+        for is_correct, selected in zip(responses["correct"], is_selected, strict=True)
+        if selected and is_correct is not None
     ]
     return round(sum(answers) / len(answers), 4) if answers else None
 

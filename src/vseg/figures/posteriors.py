@@ -102,12 +102,14 @@ def intervals(posterior: Posterior) -> Figure:
 def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Figure:
     """Draw each participant's mean entropy with its 90 % interval, by group, and the groups' means.
 
-    Participants are ordered by entropy; up to 20 are named. A group's mean, with its 95 % interval, gives more weight
-    to participants with a narrow interval (see `vseg.evaluation.random_effects`); it needs two participants.
+    Participants are ordered by entropy; up to 20 are named. Open circles are the estimates under a flat prior, by which
+    groups are compared. A group's mean, with its 95 % interval, is that of the open circles, of the filled ones where
+    there are no others; it gives more weight to participants with a narrow interval (see
+    `vseg.evaluation.random_effects`) and needs two participants.
 
     Parameters
     ----------
-    groups : dict of dict of Posterior
+    groups : dict of dict of Posterior or Measurement
         The posteriors of each group's participants, by name; a group with the name "" is not named in the figure.
 
     Returns
@@ -136,7 +138,13 @@ def entropies(groups: Mapping[str, Mapping[str, Posterior | Measurement]]) -> Fi
     axes.set_xlim(-1, starts[-1] - 1)
     axes.set_ylim(bottom=0)
     several = any(len(members) > 1 for members in groups.values())
-    note = "● a participant, 90 % interval" + "\n◆ the group's mean, 95 % interval" * several
+    everyone = [measure_entropy(one) for members in groups.values() for one in members.values()]
+    has_intervals, has_flat = (
+        not np.isnan([getattr(one, name) for one in everyone]).all() for name in ("low", "flat")
+    )
+    note = "● a participant" + ", 90 % interval" * has_intervals
+    note += "\n○ the same under a flat prior" * has_flat
+    note += f"\n◆ the group's mean{' of ○' * has_flat}, 95 % interval" * several
     style.label_axes(axes, note, "mean entropy (nats)")
     axes.xaxis.label.set_fontsize(SMALL)
     _write_names(axes, groups, starts, named=named)
@@ -181,6 +189,9 @@ def _draw_group(axes: Axes, start: float, measured: list[Measurement], colour: s
     )
     axes.vlines(at, low, high, color=colour, linewidth=1.2, alpha=0.6)
     axes.scatter(at, values, s=14, color=colour, linewidth=0, zorder=2)
+    flat = np.array([one.flat for one in measured])
+    if not np.isnan(flat).all():
+        axes.scatter(at, flat, s=16, facecolor="none", edgecolor=colour, linewidth=0.9, zorder=3)
     if len(measured) > 1:
         from scipy.special import stdtrit
 

@@ -7,6 +7,7 @@ check                find problems of a model before a long run
 baselines            chance, the base rate of 'same', the reconstructed maps and the posterior
 discrimination       P(same) from how different two locations look, or from how far apart they lie
 linear               logistic (Eq. 10) and the K = 2 variance model of the texture experiment
+differential_variance  σ₁² - σ₂² of that model as the paper fits it
 fisher_scoring       fits models with linear logits
 hierarchical         shared and individual weights of many participants
 parameter_bootstrap  bootstrap intervals for the parameters of any family
@@ -32,6 +33,7 @@ from vseg.models.baselines import (
 from vseg.models.black_box import BlackBox, PairModel, black_box, fixed_maps, pair_model
 from vseg.models.catalogue import MODEL_DESCRIPTIONS, as_family, get_model
 from vseg.models.check import check
+from vseg.models.differential_variance import DifferentialVariance, fit_differential_variance
 from vseg.models.discrimination import DiscriminationModel, discrimination, distance_only
 from vseg.models.hierarchical import HierarchicalModel, hierarchical
 from vseg.models.linear import LinearModel, VarianceModel, logistic, variance
@@ -45,6 +47,7 @@ __all__ = [
     "BlackBox",
     "BootstrapDraws",
     "ConstantModel",
+    "DifferentialVariance",
     "DiscriminationModel",
     "FreeMaps",
     "HierarchicalModel",
@@ -63,6 +66,7 @@ __all__ = [
     "check",
     "discrimination",
     "distance_only",
+    "fit_differential_variance",
     "fixed_maps",
     "free_maps",
     "get_model",

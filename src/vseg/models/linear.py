@@ -7,7 +7,7 @@ by Fisher scoring (see fisher_scoring.py) from several starts, shared over all i
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,12 @@ from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
 from vseg.features import FeatureSource, standardise
 from vseg.features.extraction import describe_features
+from vseg.models.differential_variance import (
+    STARTS as STARTS_OF_VARIANCES,
+    DifferentialVariance,
+    Start as StartOfVariances,
+    fit_differential_variance,
+)
 from vseg.models.families import picklable
 from vseg.models.fisher_scoring import FisherScoringResult, build_problem, minimise_cost, probabilities
 from vseg.models.task import Task
@@ -131,7 +137,8 @@ def variance(
     """Return the family of the paper's texture model: two segments, β = 0, ω_k = -1/σ_k² on oriented energies.
 
     The answers identify only ω₁ - ω₂, so this difference is fitted and reported. Neighbouring orientations have
-    similar weights (a circular Gaussian prior); the energies are divided by their mean.
+    similar weights (a circular Gaussian prior); the energies are divided by their mean. `fit_as_in_paper` of the fitted
+    model returns σ₁² - σ₂², which the paper shows, as the paper fits it.
 
     Parameters
     ----------
@@ -176,6 +183,40 @@ class VarianceModel(LinearModel):
 
     difference: NDArray[np.float64]
     spread: NDArray[np.float64]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All numbers of the fit; `paper_variances` has σ₁² - σ₂² as the paper fits it, from each start."""
+        low, high = self.interval()
+        paper = {start: self.fit_as_in_paper(start) for start in STARTS_OF_VARIANCES}
+        return {
+            "difference": self.difference,
+            "difference_low": low,
+            "difference_high": high,
+            "paper_variances": {
+                start: {"variance_difference": fit.difference, "difference": fit.identified}
+                for start, fit in paper.items()
+            },
+            "spread": self.spread,
+            "theta": self.theta,
+            "covariance": self.covariance,
+            "prior_width": self.prior_width,
+            "evidence": self.evidence,
+            "converged": self.converged,
+        }
+
+    def fit_as_in_paper(self, start: StartOfVariances = "energies", *, seed: int = 0) -> DifferentialVariance:
+        """Return σ₁² - σ₂² as the paper fits it to the same answers, with the segments in the order of this model.
+
+        Parameters
+        ----------
+        start : "energies" or "ones"
+            Where σ² starts; the result depends on it, see `vseg.models.differential_variance`.
+        seed : int
+            Seed of the jitter of the start.
+        """
+        fit = fit_differential_variance(self.task, self.features, start=start, seed=seed)
+        return fit.align_to({name: self.maps(name) for name in fit.maps})
 
     def interval(self, level: float = 0.9) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return lower and upper bounds of each weight at this level."""

@@ -24,7 +24,8 @@ SESSION_SUMS = "sums"  # cache key of the sums of each session, from which the n
 T = TypeVar("T")
 COLUMNS = (
     "session", "seq", "item", "image", "block", "trial", "i", "j", "same", "practice", "catch", "flagged", "chosen",
-    "correct", "used", "rt_ms", "cue_off_ms", "image_off_ms", "frames_dropped", "refresh_hz", "shown_at_ms",
+    "correct", "used", "rt_ms", "presentation_ms", "cue_off_ms", "image_off_ms", "frames_dropped", "refresh_hz",
+    "shown_at_ms",
 )  # fmt: skip
 
 
@@ -47,8 +48,9 @@ class Answers:
     `session` and `image` are indices into `sessions` and `images`. The rows of a session are in the order of `seq`, but
     rows of several sessions may alternate. `correct` is 1 or 0, or -1 if the right answer is not known; `used` marks
     the answers that count (see `vseg.data.responses.mark_used`); `chosen` marks answers to pairs that an adaptive study
-    chose; `cue_off_ms` and `image_off_ms` are measured minus planned durations. `previous` has the sums of each session
-    for an earlier version of these answers, and which sessions have changed since then.
+    chose; `presentation_ms` is the measured duration of dots and image, `cue_off_ms` and `image_off_ms` are measured
+    minus planned durations. `previous` has the sums of each session for an earlier version of these answers, and which
+    sessions have changed since then.
     """
 
     layout: Layout
@@ -72,6 +74,7 @@ class Answers:
     correct: NDArray[np.int8]
     used: NDArray[np.bool_]
     rt_ms: NDArray[np.float64]
+    presentation_ms: NDArray[np.float32]
     cue_off_ms: NDArray[np.float32]
     image_off_ms: NDArray[np.float32]
     frames_dropped: NDArray[np.int32]

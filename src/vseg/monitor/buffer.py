@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 TYPES: dict[str, Any] = {
     "session": np.int32, "seq": np.int32, "item": np.int32, "image": np.int16, "block": np.int16, "trial": np.int32,
     "i": np.int16, "j": np.int16, "same": np.bool_, "practice": np.bool_, "catch": np.bool_, "flagged": np.bool_,
-    "chosen": np.bool_, "correct": np.int8, "rt_ms": np.float64, "cue_off_ms": np.float32, "image_off_ms": np.float32,
-    "frames_dropped": np.int32, "refresh_hz": np.float32, "shown_at_ms": np.int64,
+    "chosen": np.bool_, "correct": np.int8, "rt_ms": np.float64, "presentation_ms": np.float32,
+    "cue_off_ms": np.float32, "image_off_ms": np.float32, "frames_dropped": np.int32, "refresh_hz": np.float32,
+    "shown_at_ms": np.int64,
 }  # fmt: skip
 BITS = ("same", "practice", "catch", "flagged", "chosen")
 GROWTH = 1.3

@@ -45,10 +45,15 @@ DIRECTION = (1.0, 2.0)  # in which segments are ordered where there are no earli
 
 @dataclass(frozen=True)
 class MapReadiness:
-    """Whether the answers suffice: distinct pairs answered and needed for a penalised map, answers advised."""
+    """Whether the answers suffice: distinct pairs answered and needed for a penalised map, answers advised.
+
+    `advised` is meant for one observer. `observers` is the number of participants who gave the answers; 1 if they are
+    one participant's, or if the study pools the answers of all.
+    """
 
     segments: int
     answers: int
+    observers: int
     distinct_pairs: int
     needed: int
     advised: int
@@ -61,9 +66,17 @@ class MapReadiness:
         return max(self.needed - self.distinct_pairs, 0)
 
     @property
+    def answers_each(self) -> int:
+        """The mean number of answers of an observer, which is to be compared with `advised`."""
+        return round(self.answers / max(self.observers, 1))
+
+    @property
     def precision(self) -> str:
-        """A sentence about the precision of the posterior to expect, now and with the advised answers."""
-        return describe_precision(self.segments, self.answers)
+        """A sentence about the precision of an observer's posterior to expect, now and with the advised answers."""
+        sentence = describe_precision(self.segments, self.answers_each)
+        return (
+            sentence if self.observers <= 1 else f"For one participant: {sentence[0].lower()}{sentence[1:]}"
+        )
 
     @property
     def message(self) -> str:
@@ -97,18 +110,27 @@ def count_pairs_needed(layout: Layout, segments: int) -> int:
 
 
 def check_map_readiness(
-    answers: Answers, image: str, *, participant: str | None = None, segments: int
+    answers: Answers,
+    image: str,
+    *,
+    participant: str | None = None,
+    segments: int,
+    pooled: bool = True,
 ) -> MapReadiness:
-    """Compare the distinct pairs answered with those a map needs.
+    """Compare the distinct pairs answered with those a map needs, and the answers of an observer with those advised.
 
-    `NotFound` is raised for an unknown image or participant.
+    With `pooled`, the answers are taken as one observer's (see `DesignSection.is_pooled`). `NotFound` is raised for an
+    unknown image or participant.
     """
     tally = answers.tally(image, participant)
     needed = count_pairs_needed(answers.layout, _check_segments(segments))
     with_answers = int((tally.pairs.partners > 0).sum())
     locations = len(answers.layout)
     advised = advised_answers(segments)
-    return MapReadiness(segments, tally.trials, len(tally), needed, advised, locations, with_answers)
+    observers = 1 if pooled or participant is not None else len(answers.list_participants(image))
+    return MapReadiness(
+        segments, tally.trials, observers, len(tally), needed, advised, locations, with_answers
+    )
 
 
 def fit_maps(

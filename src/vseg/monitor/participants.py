@@ -6,8 +6,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.catch_trials import is_scored
+from vseg.data.durations import (
+    Durations,
+    MedianEstimate,
+    StudyDurations,
+    engaged_minutes,
+    session_minutes,
+    summarise_study,
+    trial_ms,
+)
 from vseg.monitor.answers import SESSION_SUMS, Answers, LiveSession
-from vseg.monitor.summaries import NO_TIMING, Share, Timing, approximate_session_medians, session_medians
+from vseg.monitor.summaries import (
+    NO_TIMING,
+    Share,
+    Timing,
+    approximate_session_medians,
+    session_median_intervals,
+    session_medians,
+)
 from vseg.store.studies import StudyRow
 from vseg.study.sections import TimingSection
 
@@ -29,8 +46,9 @@ TOO_FAST = (
 class ParticipantSummary:
     """One session of a participant; `reasons` are sentences about why it is worth checking, empty if it is fine.
 
-    `minutes` run from the beginning to the end, or to the last answer; `flagged` counts answers to trials that were
-    not shown right; `median_rt_ms` and `same_share` are those of the answers that count.
+    `flagged` counts answers to trials that were not shown right, which `catch` and `practice` leave out; `same_share`,
+    `median_rt_ms` and `trial_ms` (the duration of a trial) are those of the answers that count. `engaged_minutes` were
+    spent in trials, `minutes` are all from beginning to end; see `vseg.data.durations`.
     """
 
     participant: str
@@ -41,6 +59,7 @@ class ParticipantSummary:
     finished_at_ms: int | None
     last_at_ms: int
     minutes: float
+    engaged_minutes: float | None
     images: list[str]
     answers: int
     used: int
@@ -48,6 +67,7 @@ class ParticipantSummary:
     catch: Share
     practice: Share
     median_rt_ms: float | None
+    trial_ms: MedianEstimate
     same_share: float | None
     consistency: Share
     chance: float | None
@@ -86,6 +106,9 @@ class SessionSums:
     repeats: NDArray[np.int64]
     chance: NDArray[np.float64]
     median_rt_ms: NDArray[np.float64]
+    trial_ms: NDArray[np.float64]
+    trial_low_ms: NDArray[np.float64]
+    trial_high_ms: NDArray[np.float64]
     median_off_ms: NDArray[np.float64]
     within_half_frame: NDArray[np.int64]
     dropped: NDArray[np.int64]
@@ -131,8 +154,10 @@ def _compute_sums(answers: Answers) -> SessionSums:
         count(answers.used),
         count(answers.used & answers.same),
     )
-    right = answers.correct == 1
-    has_right_answer = answers.correct >= 0
+    scored = is_scored(answers.flagged)
+    right = scored & (answers.correct == 1)
+    has_right_answer = scored & (answers.correct >= 0)
+    trial, low, high = session_median_intervals(session[answers.used], trial_durations_ms(answers), sessions)
     alike, repeats = _count_repeats(answers, sessions)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = same / used
@@ -151,6 +176,9 @@ def _compute_sums(answers: Answers) -> SessionSums:
         repeats=repeats,
         chance=share**2 + (1 - share) ** 2,
         median_rt_ms=session_medians(session[answers.used], answers.rt_ms[answers.used], sessions),
+        trial_ms=trial,
+        trial_low_ms=low,
+        trial_high_ms=high,
         median_off_ms=approximate_session_medians(session, errors_ms, sessions),
         within_half_frame=count(errors_ms * answers.refresh_hz <= 500),
         dropped=np.bincount(
@@ -205,6 +233,7 @@ def _summarise_sessions(answers: Answers, timing: TimingSection) -> Iterator[Par
 
 def _summarise_session(session: LiveSession, sums: dict[str, float]) -> ParticipantSummary:
     total, used = int(sums["answers"]), int(sums["used"])
+    trial = _to_estimate(sums["trial_ms"], sums["trial_low_ms"], sums["trial_high_ms"])
     timing = NO_TIMING
     if total:
         timing = Timing(
@@ -222,7 +251,8 @@ def _summarise_session(session: LiveSession, sums: dict[str, float]) -> Particip
         started_at_ms=session.started_at_ms,
         finished_at_ms=session.finished_at_ms,
         last_at_ms=session.last_at_ms,
-        minutes=round(((session.finished_at_ms or session.last_at_ms) - session.started_at_ms) / 60_000, 4),
+        minutes=session_minutes(session.started_at_ms, session.finished_at_ms, session.last_at_ms),
+        engaged_minutes=engaged_minutes(total, trial.median),
         images=[unit.image for unit in session.units],
         answers=total,
         used=used,
@@ -230,12 +260,63 @@ def _summarise_session(session: LiveSession, sums: dict[str, float]) -> Particip
         catch=Share.from_counts(sums["catch_right"], sums["catch"]),
         practice=Share.from_counts(sums["practice_right"], sums["practice"]),
         median_rt_ms=round(sums["median_rt_ms"], 1) if used else None,
+        trial_ms=trial,
         same_share=round(sums["same"] / used, 4) if used else None,
         consistency=Share.from_counts(sums["alike"], sums["repeats"]),
         chance=round(sums["chance"], 4) if used else None,
         timing=timing,
         reasons=[],
     )
+
+
+def summarise_durations(answers: Answers) -> StudyDurations:
+    """Return the medians over participants of reaction times, durations of trials, and engaged and total minutes."""
+    return answers.get_or_compute("durations", lambda: summarise_study(_list_durations(answers)))
+
+
+def _list_durations(answers: Answers) -> Iterator[Durations]:
+    """Yield the times of each participant; the medians are over all sessions of a participant."""
+    names = dict.fromkeys(session.participant for session in answers.sessions)
+    index = {name: number for number, name in enumerate(names)}
+    owner = np.array([index[session.participant] for session in answers.sessions], np.int64)
+    sums = sum_sessions(answers)
+    if len(names) == len(answers.sessions):
+        rt_ms = sums.median_rt_ms
+        trial = np.stack([sums.trial_ms, sums.trial_low_ms, sums.trial_high_ms])
+    else:
+        person = owner[answers.session[answers.used]]
+        rt_ms = session_medians(person, answers.rt_ms[answers.used], len(names))
+        trial = session_median_intervals(person, trial_durations_ms(answers), len(names))
+    total = np.bincount(owner, weights=sums.answers, minlength=len(names)).tolist()
+    used = np.bincount(owner, weights=sums.used, minlength=len(names)).tolist()
+    minutes = dict.fromkeys(names, 0.0)
+    completed = set()
+    for session in answers.sessions:
+        minutes[session.participant] += session_minutes(
+            session.started_at_ms, session.finished_at_ms, session.last_at_ms
+        )
+        if session.status == "completed":
+            completed.add(session.participant)
+    for name, number in index.items():
+        estimate = _to_estimate(*trial[:, number].tolist())
+        yield Durations(
+            answers=int(total[number]),
+            answers_used=int(used[number]),
+            rt_ms=_to_estimate(float(rt_ms[number]), np.nan, np.nan),
+            trial_ms=estimate,
+            engaged_minutes=engaged_minutes(int(total[number]), estimate.median),
+            minutes=minutes[name],
+            completed=name in completed,
+        )
+
+
+def trial_durations_ms(answers: Answers) -> NDArray[np.float64]:
+    """Return the duration of the trial of each answer that counts."""
+    return trial_ms(answers.presentation_ms[answers.used], answers.rt_ms[answers.used])
+
+
+def _to_estimate(*values: float) -> MedianEstimate:
+    return MedianEstimate(*(None if np.isnan(value) else round(value, 1) for value in values))
 
 
 def _reasons_to_check(summary: ParticipantSummary, is_guessing: bool) -> Iterator[str]:

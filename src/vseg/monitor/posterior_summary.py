@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vseg import store
 from vseg.adaptive.chooser import LAPSES, derive_seed
 from vseg.adaptive.history import order_answers
-from vseg.data.catch_trials import CatchTrials, choose_lapses, sum_catch_trials
+from vseg.data.catch_trials import CatchTrials, choose_lapses, is_scored, sum_catch_trials
 from vseg.data.maps import Maps, average_entropy
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, VsegWarning
@@ -209,7 +209,7 @@ def count_catch_trials(answers: Answers) -> CatchTrials:
 
 
 def _count_catch_trials(answers: Answers) -> CatchTrials:
-    rows = answers.catch & ~answers.flagged & (answers.correct >= 0)
+    rows = answers.catch & is_scored(answers.flagged) & (answers.correct >= 0)
     asked = np.bincount(answers.session[rows], minlength=len(answers.sessions)).tolist()
     right = np.bincount(answers.session[rows & (answers.correct == 1)], minlength=len(asked)).tolist()
     counts: dict[str, tuple[int, int]] = {}

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import store
+from vseg.data.durations import StudyDurations
 from vseg.designs.precision import advised_answers
 from vseg.monitor.answers import MAX_CELLS, Answers
 from vseg.monitor.maps import count_pairs_needed
-from vseg.monitor.participants import SessionSums, sum_sessions, timing_errors_ms
+from vseg.monitor.participants import SessionSums, sum_sessions, summarise_durations, timing_errors_ms
 from vseg.monitor.summaries import NO_TIMING, Distribution, Share, Timing, quantile
 from vseg.store.studies import StudyRow
 
@@ -22,7 +23,8 @@ class ImageProgress:
     """One image: completed and active sessions of those wanted, answers that count, and pairs that maps need.
 
     With K segments on n locations, penalised maps need at least (K-1)n distinct pairs (`needed`); `advised` is the
-    number of answers that a posterior needs.
+    number of answers that the posterior of one observer needs. `observers` is the number of participants with answers;
+    1 if the study pools them.
     """
 
     name: str
@@ -34,6 +36,12 @@ class ImageProgress:
     distinct_pairs: int
     needed: int
     advised: int
+    observers: int
+
+    @property
+    def answers_each(self) -> int:
+        """The mean number of answers of an observer, which is to be compared with `advised`."""
+        return round(self.answers / max(self.observers, 1))
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,7 @@ class _AnswerSummary:
     used: int
     minutes: Distribution
     rt_ms: Distribution
+    durations: StudyDurations
     timing: Timing
     catch: Share
     practice: Share
@@ -91,6 +100,8 @@ class StudyProgress(_AnswerSummary, _SessionSummary):  # the fields of the last 
         Durations of completed sessions.
     rt_ms : Distribution
         Reaction times of the answers that count.
+    durations : StudyDurations
+        Medians over participants: reaction time, duration of a trial, engaged and total minutes.
     timing : Timing
         Timing of all trials.
     catch, practice : Share
@@ -153,6 +164,7 @@ def _summarise_answers(answers: Answers) -> _AnswerSummary:
         used=int(sums.used.sum()),
         minutes=Distribution.from_values(np.maximum(minutes, 0), "minutes"),
         rt_ms=Distribution.from_values(answers.rt_ms[answers.used], "ms"),
+        durations=summarise_durations(answers),
         timing=_summarise_timing(answers, sums),
         catch=Share.from_counts(sums.catch_right.sum(), sums.catch.sum()),
         practice=Share.from_counts(sums.practice_right.sum(), sums.practice.sum()),
@@ -199,6 +211,7 @@ def _summarise_images(study: StudyRow, answers: Answers) -> list[ImageProgress]:
             distinct_pairs=distinct[answers.images.index(image.name)],
             needed=count_pairs_needed(answers.layout, segments),
             advised=advised_answers(segments),
+            observers=1 if study.study.design.is_pooled else len(answers.list_participants(image.name)),
         )
         for image in study.study.images
     ]

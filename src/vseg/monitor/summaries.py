@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg.data.durations import median_ranks
+
 ROUND_STEPS = (1, 2, 2.5, 5, 10)
 BINS = 30
 STEP = 0.1  # resolution of medians
@@ -106,9 +108,19 @@ def round_up_step(rough: float) -> float:
 
 
 def session_medians(
-    session: NDArray[np.int32], values: NDArray[np.float64], sessions: int
+    session: NDArray[np.integer], values: NDArray[np.float64], sessions: int
 ) -> NDArray[np.float64]:
     """Return the median of each session to 0.1, by one sort of session and value; NaN without values."""
+    return session_median_intervals(session, values, sessions)[0]
+
+
+def session_median_intervals(
+    session: NDArray[np.integer], values: NDArray[np.float64], sessions: int
+) -> NDArray[np.float64]:
+    """Return (3, sessions): the median of each session to 0.1 and the ends of its 95 % interval.
+
+    They are NaN without values; the ends also where there are too few (see `vseg.data.durations.median_ranks`).
+    """
     key = session.astype(np.int64)
     key *= SORTED_STEPS
     key += np.minimum(values * (1 / STEP) + 0.5, SORTED_STEPS - 1).astype(np.int64)
@@ -116,10 +128,14 @@ def session_medians(
     counts = np.bincount(session, minlength=sessions)
     start = np.cumsum(counts) - counts
     has = counts > 0
-    medians = np.full(sessions, np.nan)
+    estimates = np.full((3, sessions), np.nan)
     low, high = ((start + np.maximum(counts - 1, 0) // 2)[has], (start + counts // 2)[has])
-    medians[has] = (key[low] % SORTED_STEPS + key[high] % SORTED_STEPS) / 2 * STEP
-    return medians
+    estimates[0, has] = (key[low] % SORTED_STEPS + key[high] % SORTED_STEPS) / 2 * STEP
+    rank = median_ranks(counts)
+    has_interval = rank > 0
+    first, last = start + rank - 1, start + counts - rank
+    estimates[1:, has_interval] = key[np.stack([first, last])[:, has_interval]] % SORTED_STEPS * STEP
+    return estimates
 
 
 def approximate_session_medians(

@@ -33,6 +33,11 @@ def format_milliseconds(value: float | None) -> str:
     return f"{value:.1f} ms" if abs(value) < 20 else f"{value:,.0f} ms"
 
 
+def format_seconds(milliseconds: float | None) -> str:
+    """Return a duration in milliseconds as seconds, such as 1.33 s."""
+    return f"{milliseconds / 1000:.2f} s" if _is_finite(milliseconds) else MISSING
+
+
 def format_percent(value: float | None) -> str:
     """Return a fraction as a percentage, such as 93 %."""
     return f"{100 * value:.0f} %" if _is_finite(value) else MISSING
@@ -77,6 +82,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "number": format_number,
     "minutes": format_minutes,
     "milliseconds": format_milliseconds,
+    "seconds": format_seconds,
     "percent": format_percent,
     "age": format_age,
     "time": format_time,

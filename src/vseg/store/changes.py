@@ -20,13 +20,13 @@ from vseg.study.trials import Unit
 
 SESSIONS_PER_QUERY = 500
 RESPONSE_COLUMNS = (
-    "seq", "item", "image", "block", "trial", "i", "j", "bits", "rt_ms", "cue_off_ms", "image_off_ms",
-    "frames_dropped", "refresh_hz", "shown_at_ms", "received_at_ms",
+    "seq", "item", "image", "block", "trial", "i", "j", "bits", "rt_ms", "presentation_ms", "cue_off_ms",
+    "image_off_ms", "frames_dropped", "refresh_hz", "shown_at_ms", "received_at_ms",
 )  # fmt: skip
 """The columns that `StudyReader.read_responses` returns.
 
-`bits` combines, from the lowest bit, same, practice, catch, flagged and chosen; `cue_off_ms` and `image_off_ms` are
-measured minus planned durations.
+`bits` combines, from the lowest bit, same, practice, catch, flagged and chosen; `presentation_ms` is the measured
+duration of the dots alone and the image, `cue_off_ms` and `image_off_ms` are measured minus planned durations.
 """
 
 
@@ -210,6 +210,7 @@ def _select_new() -> Select[Any]:
     bits += 4 * cast(c.catch, Integer) + case((c.flags != "", 8), else_=0) + 16 * cast(c.chosen, Integer)
     computed: dict[str, ColumnElement[Any]] = {
         "bits": bits.label("bits"),
+        "presentation_ms": (c.cue_ms + c.image_ms).label("presentation_ms"),
         "cue_off_ms": (c.cue_ms - c.cue_asked_ms).label("cue_off_ms"),
         "image_off_ms": (c.image_ms - c.image_asked_ms).label("image_off_ms"),
     }

@@ -110,7 +110,7 @@ def estimate_cost(study: Study) -> StudyCost:
         * study.design.blocks
         * min(len(pairs) // study.design.split, study.min_pairs)
     )
-    answers_per_map = answers if study.design.split > 1 else study.design.blocks * len(pairs)
+    answers_per_map = answers if study.design.is_pooled else study.design.blocks * len(pairs)
     return StudyCost(
         trials_each=trials,
         minutes_each=minutes,
@@ -221,11 +221,11 @@ def _warn_of_pairs(study: Study, layout: Layout, pairs: int) -> list[str]:
 
 
 def _warn_of_answers(study: Study, answers: int) -> list[str]:
-    """Warn if a map, of one participant or, with split pairs, of all of them, would rest on too few answers."""
+    """Warn if a map, of one participant or, with pooled answers, of all of them, would rest on too few answers."""
     segments = study.planned_segments
     if answers >= (advised := designs.advised_answers(segments)):
         return []
-    giver = "A participant gives" if study.design.split == 1 else "All participants together give"
+    giver = "All participants together give" if study.design.is_pooled else "A participant gives"
     return [
         f"{giver} {answers} answers about an image; for {segments} segments {advised} are advised. "
         f"{describe_precision(segments, answers)}"

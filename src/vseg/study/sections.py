@@ -196,6 +196,11 @@ class DesignSection(Section):
         return self
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether a map is that of all participants together: pairs are split, or chosen from everybody's answers."""
+        return self.split > 1 or bool(self.shared)
+
+    @property
     def is_adaptive(self) -> bool:
         """Whether pairs are chosen from the answers so far."""
         return self.name == "adaptive"

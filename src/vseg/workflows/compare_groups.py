@@ -1,29 +1,35 @@
-"""compare_groups(): the mean entropies of two groups, with every participant's own uncertainty carried through."""
+"""compare_groups(): the mean entropies of two groups.
+
+Those of posteriors are compared with every participant's own uncertainty carried through; those of the penalised
+estimator, which has none, by Welch's test and Cohen's d, as in the paper.
+"""
 
 import csv
 import json
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from vseg._support.text import format_count
 from vseg.errors import InvalidInput, NotFound, VsegWarning
+from vseg.evaluation.group_tests import GroupComparison, compare_values
 from vseg.evaluation.random_effects import (
     Measurement,
     UncertainComparison,
     compare_entropies,
     compare_measurements,
 )
-from vseg.workflows.fit_dataset import DatasetFit
+from vseg.workflows.fit_dataset import DatasetFit, Method
 
 FILES = ("comparison.json", "entropies.csv", "entropies.png")
 COLUMNS = (
     "mean_entropy", "entropy_spread", "entropy_low", "entropy_high", "entropy_flat", "entropy_flat_spread",
 )  # fmt: skip
+PENALISED_SETTINGS: tuple[Literal["loss", "kernel", "weights"], ...] = ("loss", "kernel", "weights")
 MAX_LISTED = 5
 MAX_RATIO = 1.5  # of the groups' median numbers of answers
 
@@ -32,12 +38,17 @@ Counts = dict[str, int]
 
 
 class FitDescription(TypedDict):
-    """How a fit was made; None where its summary.json does not say."""
+    """How a fit was made; None where its summary.json does not say, or where the method has no such setting."""
 
+    method: Method
     segments: int | None
     segments_by: str
     prior: str | None
     lapses: str | list[float] | None
+    smoothness: list[float] | None  # the smallest and the largest λ of the participants
+    loss: str | None
+    kernel: str | None
+    weights: str | None
     version: str | None
 
 
@@ -61,15 +72,18 @@ class EntropyComparison:
     ----------
     groups : dict of dict of Measurement
         The name of each group, and the mean entropy of each of its participants: by the posterior, with its interval,
-        and under a flat prior, by which the groups are compared.
+        and under a flat prior, by which the groups are compared; or by the penalised estimator, without an interval.
     segments : dict of dict of int
         The number of segments K of each participant, in the same order.
     comparison : UncertainComparison
-        The difference in nats, the second group minus the first, its interval, p and more.
+        The difference in nats, the second group minus the first, its interval, p and more. Of different participants'
+        penalised fits this is Welch's test.
+    welch : GroupComparison or None
+        Of penalised fits: both means, Welch's t and Cohen's d with its interval; None of posteriors.
     relative : UncertainComparison or None
         Where participants have different K: the same for the entropy as a share of log K, its largest value.
     fits : dict
-        How each fit was made: segments, prior, lapses, version.
+        How each fit was made: method, segments, prior and lapses, or smoothness, loss, kernel and weights; version.
     """
 
     groups: dict[str, Measurements]
@@ -77,9 +91,10 @@ class EntropyComparison:
     comparison: UncertainComparison
     relative: UncertainComparison | None
     fits: dict[str, FitDescription]
+    welch: GroupComparison | None = None
 
     def __str__(self) -> str:
-        text = f"{' vs '.join(self.groups)}: {self.comparison}."
+        text = f"{' vs '.join(self.groups)}: {self._describe()}"
         if self.relative is None:
             return text
         counts = sorted({count for group in self.segments.values() for count in group.values()})
@@ -88,13 +103,29 @@ class EntropyComparison:
             f"log K. As shares of log K: {self.relative}."
         )
 
+    def _describe(self) -> str:
+        """Return a sentence about the difference, and which estimator it is about."""
+        if self.welch is None:
+            return f"{self.comparison}."
+        text = f"{self.welch} (penalised estimator, {_describe_smoothness(self.fits.values())})."
+        if not self.comparison.paired:
+            return text
+        within, d = self.comparison, self.comparison.difference
+        p_value = f"p = {within.p:.2g}" if within.p >= 0.001 else "p < 0.001"
+        return (
+            f"{text} Welch's test takes the participants of both groups for different ones; compared with themselves, "
+            f"they differ by {d.value:.3f} [{d.low:.3f}, {d.high:.3f}] nats "
+            f"({within.confidence:.0%}), paired t test, {p_value}."
+        )
+
     def summary(self) -> dict[str, Any]:
         """Return the numbers that `save` writes to comparison.json."""
         return {
             "names": list(self.groups),
-            "message": str(self.comparison),
+            "message": self._describe(),
             **asdict(self.comparison),
             "difference": self.comparison.difference._asdict(),
+            "welch": None if self.welch is None else _describe_welch(self.welch),
             "relative": None if self.relative is None else _describe_relative(self.relative),
             "fits": self.fits,
         }
@@ -108,9 +139,10 @@ class EntropyComparison:
         figures.entropies(self.groups).savefig(folder / "entropies.png")
         with open(folder / "entropies.csv", "w", newline="", encoding="utf-8") as file:
             table = csv.writer(file, lineterminator="\n")
-            table.writerow(["group", "participant", *COLUMNS, "segments"])
+            columns = COLUMNS if self.welch is None else COLUMNS[:1]  # a penalised fit has no interval
+            table.writerow(["group", "participant", *columns, "segments"])
             table.writerows(
-                [group, name, *measured, self.segments[group].get(name)]
+                [group, name, *measured[: len(columns)], self.segments[group].get(name)]
                 for group, members in self.groups.items()
                 for name, measured in members.items()
             )
@@ -133,10 +165,13 @@ def compare_groups(
     and differs, they are also compared as shares of log K, the largest entropy of K segments; fits with another K for
     all participants are refused.
 
+    Fits by the penalised estimator (the paper's) have no uncertainty: all participants count alike, and the result is
+    Welch's test with Cohen's d (`welch`). Both fits must be of one method.
+
     Parameters
     ----------
     first : str, Path or DatasetFit
-        A fit by participant with the method "posterior": what `fit_dataset` returned, or the folder it was saved to.
+        A fit by participant, of either method: what `fit_dataset` returned, or the folder it was saved to.
     second : str, Path or DatasetFit, optional
         The fit of the second group.
     groups : str, Path or mapping, optional
@@ -192,7 +227,10 @@ def _compare(
     groups: dict[str, Measurements], segments: dict[str, Counts], fits: dict[str, FitDescription]
 ) -> EntropyComparison:
     """Compare two groups in nats and, if their participants have different K, as shares of log K."""
-    comparison, relative = compare_entropies(*groups.values()), None
+    comparison, relative, welch = compare_entropies(*groups.values()), None, None
+    if {fit["method"] for fit in fits.values()} == {"penalised"}:
+        entropies = ([one.value for one in members.values()] for members in groups.values())
+        welch = compare_values(*entropies, quantity="mean entropy", unit="nats")
     counts = [segments[group].get(name) for group, members in groups.items() for name in members]
     if None not in counts and len(set(counts)) > 1:
         shares = (
@@ -205,7 +243,20 @@ def _compare(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VsegWarning)  # the comparison in nats has warned
             relative = compare_measurements(*shares, quantity="mean entropy / log K")
-    return EntropyComparison(groups, segments, comparison, relative, fits)
+    return EntropyComparison(groups, segments, comparison, relative, fits, welch)
+
+
+def _describe_welch(welch: GroupComparison) -> dict[str, Any]:
+    return {**asdict(welch), "welch": welch.welch._asdict(), "cohens_d": welch.cohens_d._asdict()}
+
+
+def _describe_smoothness(fits: Iterable[FitDescription]) -> str:
+    """Return the λ of penalised fits, or its range where it was chosen for each participant."""
+    values = [value for fit in fits for value in fit["smoothness"] or ()]
+    if not values:
+        return "λ unknown"
+    low, high = min(values), max(values)
+    return f"λ = {low:g}" if low == high else f"λ from {low:g} to {high:g}, chosen for each participant"
 
 
 def _describe_relative(relative: UncertainComparison) -> dict[str, Any]:
@@ -262,19 +313,26 @@ def _read_fit(fit: str | Path | DatasetFit, name: str) -> _ParticipantFits:
         return _read_result(fit, name)
     folder = Path(fit)
     path = folder / "participants.csv"
-    expected = "a fit by participant with the method posterior and this version of vseg"
-    rows = _read_rows(path, ("participant", *COLUMNS), expected)
+    rows = _read_rows(
+        path, ("participant", "mean_entropy"), "a fit by participant and with this version of vseg"
+    )
+    is_penalised = bool(rows) and "smoothness" in rows[0]
+    columns = ("mean_entropy", "smoothness") if is_penalised else COLUMNS
+    if missing := [column for column in columns if rows and column not in rows[0]]:
+        raise InvalidInput(
+            f"{path} has no column {missing[0]}; expected a fit by participant and with this version of vseg."
+        )
     fitted = [row for row in rows if row["mean_entropy"]]
     try:
-        measured = {
-            row["participant"]: Measurement(*(float(row[column]) for column in COLUMNS)) for row in fitted
-        }
+        numbers = {row["participant"]: [float(row[column]) for column in columns] for row in fitted}
     except ValueError:
-        measured = {}
-    if not measured or not all(math.isfinite(value) for one in measured.values() for value in one):
-        raise InvalidInput(f"{path} has no numbers in the columns {', '.join(COLUMNS)}; fit again.")
+        numbers = {}
+    if not numbers or not all(math.isfinite(value) for one in numbers.values() for value in one):
+        raise InvalidInput(f"{path} has no numbers in the columns {', '.join(columns)}; fit again.")
+    measured = {name: _measure(one, is_penalised) for name, one in numbers.items()}
     listed = frozenset(row["participant"] for row in rows)
-    description = _read_description(folder / "summary.json")
+    smoothness = [one[1] for one in numbers.values()] if is_penalised else []
+    description = _read_description(folder / "summary.json", smoothness)
     segments, trials = (
         {row["participant"]: int(row[column]) for row in fitted if row.get(column, "").isdecimal()}
         for column in ("segments", "trials")
@@ -283,46 +341,62 @@ def _read_fit(fit: str | Path | DatasetFit, name: str) -> _ParticipantFits:
 
 
 def _read_result(fit: DatasetFit, name: str) -> _ParticipantFits:
-    if fit.by != "participant" or fit.together is None or "entropy_spread" not in fit.method.columns:
-        raise InvalidInput(
-            "Expected fits by participant with the method 'posterior'; fit_dataset(…, by='participant', "
-            "method='posterior') makes them."
-        )
+    if fit.by != "participant" or fit.together is None:
+        raise InvalidInput("Expected fits by participant; fit_dataset(…, by='participant') makes them.")
+    is_penalised = "smoothness" in fit.method.columns
+    fitted = [row for row in fit.rows if row["participant"] in fit.each]
+    columns = ("mean_entropy",) if is_penalised else COLUMNS
     measured = {
-        row["participant"]: Measurement(*(row[column] for column in COLUMNS))
-        for row in fit.rows
-        if row["participant"] in fit.each
+        row["participant"]: _measure([row[column] for column in columns], is_penalised) for row in fitted
     }
+    smoothness = [row["smoothness"] for row in fitted] if is_penalised else []
     listed = frozenset([*fit.each, *fit.skipped])
     summary = {**fit.together.details, **fit.together.result.summary()}
     segments = {participant: own.maps.segments for participant, own in fit.each.items()}
-    trials = {row["participant"]: row["trials"] for row in fit.rows if row["participant"] in fit.each}
-    return _ParticipantFits(name, measured, segments, trials, listed, _describe_fit(summary))
+    trials = {row["participant"]: row["trials"] for row in fitted}
+    return _ParticipantFits(name, measured, segments, trials, listed, _describe_fit(summary, smoothness))
 
 
-def _read_description(path: Path) -> FitDescription:
+def _measure(numbers: Sequence[float], is_penalised: bool) -> Measurement:
+    """Return a participant's entropy; that of a penalised fit is taken as exact, since its error is not known."""
+    return Measurement(numbers[0], 0.0) if is_penalised else Measurement(*numbers)
+
+
+def _read_description(path: Path, smoothness: Sequence[float]) -> FitDescription:
     """Read from summary.json how a fit was made."""
     try:
-        return _describe_fit(json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {})
+        summary = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return _describe_fit(summary, smoothness)
     except ValueError:
         raise InvalidInput(f"{path} is not JSON; fit again.") from None
 
 
-def _describe_fit(summary: Mapping[str, Any]) -> FitDescription:
+def _describe_fit(summary: Mapping[str, Any], smoothness: Sequence[float]) -> FitDescription:
+    """Describe a fit; `smoothness` has the λ of each participant of a penalised one, and is empty for a posterior."""
     settings = summary.get("settings") or {"prior": None, "lapses": None}
     lapses = settings.get("lapses")
     return {
+        "method": "penalised" if smoothness else "posterior",
         "segments": summary.get("segments"),
         "segments_by": summary.get("segments_by", "all"),
         "prior": settings.get("prior"),
         "lapses": list(lapses) if isinstance(lapses, tuple) else lapses,
+        "smoothness": [min(smoothness), max(smoothness)] if smoothness else None,
+        "loss": summary.get("loss") if smoothness else None,
+        "kernel": summary.get("kernel") if smoothness else None,
+        "weights": summary.get("weights") if smoothness else None,
         "version": summary.get("version"),
     }
 
 
 def _check_alike(fits: Mapping[str, FitDescription]) -> None:
-    """Refuse fits with another K for all, whose entropies have different scales; warn of other differences."""
+    """Refuse fits by two methods, or with another K for all: their entropies cannot be compared; warn of the rest."""
     (first, one), (second, other) = fits.items()
+    if one["method"] != other["method"]:
+        raise InvalidInput(
+            f"{first} was fitted with the method {one['method']} and {second} with the method {other['method']}, whose "
+            "entropies cannot be compared; fit both with the same method."
+        )
     has_one_count = one["segments_by"] == other["segments_by"] == "all"
     if (
         has_one_count
@@ -333,7 +407,8 @@ def _check_alike(fits: Mapping[str, FitDescription]) -> None:
             f"{first} has {one['segments']} segments and {second} {other['segments']}, whose entropies cannot be "
             "compared; fit both with the same number of segments, or choose it for each participant."
         )
-    unknown = [name for name, fit in fits.items() if fit["prior"] is None]
+    known_by: Literal["loss", "prior"] = "loss" if one["method"] == "penalised" else "prior"
+    unknown = [name for name, fit in fits.items() if fit[known_by] is None]
     if unknown:
         warnings.warn(
             f"summary.json does not say how {_list_names(unknown)} {'was' if len(unknown) == 1 else 'were'} fitted, so "
@@ -352,12 +427,27 @@ def _check_alike(fits: Mapping[str, FitDescription]) -> None:
         )
     if one["prior"] != other["prior"]:
         differences.append(f"{first} has the {one['prior']} prior, {second} the {other['prior']} prior")
+    for setting in PENALISED_SETTINGS:
+        if one[setting] != other[setting]:
+            differences.append(f"{first} has the {setting} {one[setting]}, {second} {other[setting]}")
+    if (
+        _is_given(one["smoothness"])
+        and _is_given(other["smoothness"])
+        and one["smoothness"] != other["smoothness"]
+    ):
+        lambdas = [_describe_smoothness([fit]) for fit in (one, other)]
+        differences.append(f"{first} has {lambdas[0]}, {second} {lambdas[1]}")
     if one["version"] != other["version"]:
         differences.append(f"{first} is of vseg {one['version']}, {second} of {other['version']}")
     if differences:
         warnings.warn(
             f"{'; '.join(differences)}: fit both with the same settings.", VsegWarning, stacklevel=3
         )
+
+
+def _is_given(smoothness: list[float] | None) -> bool:
+    """Return whether all participants have one λ, so that it was not chosen for each."""
+    return smoothness is not None and smoothness[0] == smoothness[1]
 
 
 def _describe_lapses(lapses: str | list[float] | None) -> str:

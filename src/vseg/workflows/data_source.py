@@ -9,6 +9,7 @@ import numpy as np
 from vseg.bayes.segment_evidence import check_segment_counts
 from vseg.data.catch_trials import count_catch_trials
 from vseg.data.dataset import Dataset, check_layout
+from vseg.data.durations import DurationTable, measure_durations
 from vseg.data.layout import Layout
 from vseg.data.responses import Responses
 from vseg.data.tables import load, missing_data_error
@@ -78,6 +79,11 @@ class DataSource:
     def count_catch_trials(self) -> dict[str, tuple[int, int]]:
         """Return (right, asked) for each participant who had catch trials."""
         return {} if isinstance(self.data, Responses) else count_catch_trials(self.data)
+
+    def measure_durations(self) -> DurationTable | None:
+        """Return reaction times and durations of all participants; None if the data hold no reaction times."""
+        table = measure_durations(self.data)
+        return None if table.study.rt_ms.median is None else table
 
     def image_reader(self, picture: str | Path | Pixels | None, images: list[str]) -> ReadImage:
         """Return a function that reads an image by its name: the given picture, the folder's own, or none."""

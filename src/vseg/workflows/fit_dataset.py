@@ -12,6 +12,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack
 from vseg._support.progress import Progress
 from vseg._support.text import format_count, safe_folder_names
 from vseg.data.catch_trials import CatchTrials
+from vseg.data.durations import DurationTable
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
@@ -71,6 +72,8 @@ class DatasetFit:
         The name of the image, where all answers are about one.
     segments_by : "all" or "participant"
         Whether K was chosen once, or for each participant.
+    durations : DurationTable or None
+        Reaction times and durations of all participants in the data, about all images; None without reaction times.
 
     Notes
     -----
@@ -87,6 +90,7 @@ class DatasetFit:
     read_image: ReadImage
     image: str
     segments_by: SegmentsBy = "all"
+    durations: DurationTable | None = None
 
     @property
     def maps(self) -> Maps:
@@ -102,7 +106,7 @@ class DatasetFit:
 
     @property
     def message(self) -> str:
-        """One or more sentences about all fits."""
+        """One or more sentences about all fits, and a line for each image if each was fitted separately."""
         parts = [self.together.message] if self.together is not None else []
         if self.by != "all":
             total = len(self.each) + len(self.skipped)
@@ -114,16 +118,22 @@ class DatasetFit:
             parts.append(f"Segments: {', '.join(listed)}.")
         if self.by == "participant":
             parts.append(self.method.describe_participants(self.each))
-        return " ".join(part for part in parts if part)
+        if self.durations is not None:
+            parts.append(str(self.durations))
+        lines = [" ".join(part for part in parts if part)]
+        if self.by == "image":
+            lines += [f"{name}: {fit.message}" for name, fit in self.each.items()]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<DatasetFit: {self.message}>"
+        return f"<DatasetFit: {self.message.splitlines()[0]}>"
 
     def save(self, folder: str | Path) -> None:
         """Write maps, numbers and figures into a new or empty folder: what `vseg fit` writes.
 
         maps.npz, summary.json, maps.png and the other figures of all answers; participants.csv with a folder in
-        participants/ for each participant, or images.csv with a folder in images/ for each image.
+        participants/ for each participant, or images.csv with a folder in images/ for each image; durations.csv with
+        the reaction times and durations of each participant, if the data have them.
 
         Parameters
         ----------
@@ -152,6 +162,8 @@ class DatasetFit:
         if self.by != "all":
             columns = [self.by, "folder", *self.method.columns, "note"]
             _write_table(folder / f"{self.by}s.csv", columns, self.rows)
+        if self.durations is not None:
+            self.durations.save(folder / "durations.csv")
         if self.by == "participant" and len(self.each) <= MAX_DRAWN_TOGETHER:
             self.method.draw_participants(folder, self.each, self.read_image(self.image))
 
@@ -316,6 +328,8 @@ class DatasetFitJob:
         Returns the pixels of an image by its name, or None.
     segments_by : "all" or "participant"
         Whether K is chosen once, or for each participant.
+    durations : DurationTable or None
+        Reaction times and durations of the participants.
     """
 
     answers: Responses
@@ -324,6 +338,7 @@ class DatasetFitJob:
     method: FitMethod
     read_image: ReadImage
     segments_by: SegmentsBy = "all"
+    durations: DurationTable | None = None
 
     @property
     def steps(self) -> int:
@@ -382,8 +397,9 @@ class DatasetFitJob:
         _warn_by_kind(self.by, {name: fit.notes for name, fit in each.items()})
         image = self.answers.images[0]
         return DatasetFit(
-            self.by, together, each, skipped, rows, self.method, self.read_image, image, self.segments_by
-        )
+            self.by, together, each, skipped, rows, self.method, self.read_image, image, self.segments_by,
+            self.durations,
+        )  # fmt: skip
 
 
 def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -> DatasetFitJob:
@@ -401,7 +417,7 @@ def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -
         by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
     answers = _choose_image(answers, by, image)
     read_image = source.image_reader(settings.get("picture"), answers.images)
-    return DatasetFitJob(answers, counts, by, method, read_image, segments_by)
+    return DatasetFitJob(answers, counts, by, method, read_image, segments_by, source.measure_durations())
 
 
 def _check_segments_by(segments_by: SegmentsBy, by: Grouping | None, counts: list[int]) -> SegmentsBy:

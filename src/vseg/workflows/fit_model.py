@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from vseg._support.progress import StartProgress, no_progress
-from vseg._support.text import safe_folder_names
+from vseg._support.text import format_count, safe_folder_names
 from vseg.errors import InvalidInput
 from vseg.evaluation.fits import FitOutcome, Groups, MapsByGroup, fit_to_all_answers, reconstruct_human_maps
 from vseg.evaluation.folds import FitUnit, group_rows
 from vseg.evaluation.sandbox import MEMORY_MB, SECONDS
 from vseg.evaluation.scores import bits, compute_calibration
+from vseg.models.differential_variance import STARTS
 from vseg.models.families import Family
 from vseg.models.task import Task
 from vseg.workflows.score_models import load_family, load_task, make_maps_figure, open_executor
@@ -47,6 +48,18 @@ class ModelFits:
     fits: dict[str, FitOutcome]
     failures: dict[str, str]
     human_maps: MapsByGroup
+
+    @property
+    def message(self) -> str:
+        """One or more sentences: how many fits there are, and what to know about their parameters."""
+        total = len(self.fits) + len(self.failures)
+        some = f"{len(self.fits)} of " if self.failures else ""
+        unit = self.per if self.per != "all" else "task"
+        parts = [f"{self.model} fitted to {some}{format_count(total, unit)}."]
+        key = "paper_variances"
+        if paper := [fit.parameters[key] for fit in self.fits.values() if key in fit.parameters]:
+            parts.append(_describe_paper_fits(paper))
+        return " ".join(parts)
 
     def save(self, folder: str | Path) -> None:
         """Write parameters.json and calibration.png and, of a model that predicts maps, maps/ and maps.png.
@@ -145,6 +158,18 @@ def fit_model(
         if any(each.maps for each in fits.values()):
             human_maps = reconstruct_human_maps(task, groups, seed=seed, executor=executor, progress=advance)
     return ModelFits(name, task, per, groups, fits, failures, human_maps)
+
+
+def _describe_paper_fits(paper: list[dict[str, dict[str, list[float]]]]) -> str:
+    """Say which weights of the variance model are which, and how much those of the paper depend on their start."""
+    curves = [[one[start]["variance_difference"] for start in STARTS] for one in paper]
+    agreement = np.median([np.asarray(np.corrcoef(pair))[0, 1] for pair in curves])
+    several = f", median of {len(paper)}" if len(paper) > 1 else ""
+    return (
+        "In parameters.json, difference is ω₁ - ω₂, which the answers identify, with its 90 % interval; "
+        "paper_variances is σ₁² - σ₂² fitted as in the paper (σ, squared error, no prior), which depends on the start: "
+        f"from the two starts, the curves correlate {agreement:.2f}{several}."
+    )
 
 
 def _save_maps(folder: Path, maps: MapsByGroup) -> None:

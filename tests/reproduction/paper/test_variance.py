@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from scipy.optimize import check_grad
 
 from reproduction.paper import parametric, participants, variance
+from vseg.models.differential_variance import PARAMETRISATIONS
 from vseg.reconstruction.objective import build_objective
 from vseg.stimuli.random_maps import softmax
 from vseg.sweeps import Table, sweep
@@ -23,7 +24,7 @@ def simulate_tally(seed):
     )
 
 
-@pytest.mark.parametrize("parameter", parametric.PARAMETRISATIONS)
+@pytest.mark.parametrize("parameter", PARAMETRISATIONS)
 def test_each_way_lowers_the_loss_from_any_start(parameter):
     shown, tally = participants.make_texture_image("low"), simulate_tally(0)
     problem = build_objective(tally, 2, weights="pairs")
@@ -69,7 +70,7 @@ def test_slopes_are_finite_differences(monkeypatch):
         return scipy.optimize.OptimizeResult(x=start)
 
     monkeypatch.setattr(scipy.optimize, "minimize", checked)
-    for parameter in parametric.PARAMETRISATIONS:
+    for parameter in PARAMETRISATIONS:
         parametric.fit_variances(
             participants.make_texture_image("low").energies,
             simulate_tally(0),

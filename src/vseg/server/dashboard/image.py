@@ -154,7 +154,11 @@ def map_values(
         "penalised_query": "" if segments is None else selection.penalised_query(segments),
         "max_entropy": math.log(planned),
         "readiness": monitor.check_map_readiness(
-            overview.answers, selection.image, participant=participant, segments=planned
+            overview.answers,
+            selection.image,
+            participant=participant,
+            segments=planned,
+            pooled=row.study.design.is_pooled,
         ),
         "map_version": answers_fingerprint(overview.answers, selection.image, participant)[:12],
         "drawings": len(drawings),

@@ -30,6 +30,7 @@ from vseg.server.dashboard.posteriors import PosteriorView, get_posterior_view
 from vseg.server.dashboard.study_overview import StudyOverview, render_live_page
 from vseg.server.simulated_participants import Source
 from vseg.store.studies import StudyRow
+from vseg.study.schema import Study
 
 SESSIONS_PER_PAGE = 50
 FILTERS = {"all": "All", "look": "Needs review", "active": "In progress", "completed": "Completed"}
@@ -134,27 +135,28 @@ def _page_values(
     values["adaptive_progress"] = monitor.count_choices(row, overview.answers)
     return (
         values
-        | _progress_values(overview, image, views[image].number_of_segments, row.study.planned_segments)
+        | _progress_values(overview, image, views[image].number_of_segments, row.study)
         | _session_values(overview.sessions, request)
     )
 
 
 def _progress_values(
-    overview: StudyOverview, image: str, segments: int | None, planned_segments: int
+    overview: StudyOverview, image: str, segments: int | None, study: Study
 ) -> dict[str, Any]:
     """Return the numbers of a study; `segments` is None while the evidence has not chosen it."""
-    progress = overview.progress
+    progress, planned_segments = overview.progress, study.planned_segments
+    fewest = min(progress.images, key=lambda each: each.answers_each)
     return {
         "segments": segments,
         "progress": progress,
         "image_progress": next(each for each in progress.images if each.name == image),
         "readiness": monitor.check_map_readiness(
-            overview.answers, image, segments=segments or planned_segments
+            overview.answers, image, segments=segments or planned_segments, pooled=study.design.is_pooled
         ),
         "max_entropy": math.log(segments or planned_segments),
         "map_version": answers_fingerprint(overview.answers, image)[:12],
-        "recommended": sum(each.advised for each in progress.images),
-        "expected": expected_precision(planned_segments, min(each.answers for each in progress.images)),
+        "fewest": fewest,
+        "expected": expected_precision(planned_segments, fewest.answers_each),
         "expected_advised": advised_precision(planned_segments),
         "last_at_ms": max(
             (session.last_at_ms for session in overview.sessions if session.answers), default=None
