@@ -135,6 +135,39 @@ def test_a_log_that_is_put_back_works_again(answers, tmp_path):
     assert answers.store() is None
 
 
+def test_a_log_that_is_put_back_and_deleted_again_is_rescued_again(answers, tmp_path):
+    """The second time, it has answers that were not in it the first time."""
+    log = Path(f"{answers.file}-wal")
+    for away in ("first", "second"):
+        assert answers.store(5) is None
+        log.rename(tmp_path / away)
+        assert "was deleted or replaced" in str(answers.store())
+        answers.db._log_rescue.join()
+        shutil.copyfile(answers.file, tmp_path / f"{away}.db")  # what a crash would leave
+        (tmp_path / away).rename(log)
+    stored = []
+    for name in ("first.db", "second.db"):
+        with store.open(f"sqlite:///{tmp_path / name}") as db, db.reading() as connection:
+            stored.append(connection.exec_driver_sql("SELECT count(*) FROM responses").scalar())
+    assert stored == [5, 10]
+
+
+def test_a_rescue_that_failed_is_repeated(answers):
+    """Somebody was reading an earlier state of the database."""
+    assert answers.store(5) is None
+    with answers.db.reading() as connection:
+        connection.exec_driver_sql("SELECT count(*) FROM responses").scalar()
+        assert answers.store(5) is None
+        answers.db.run_outside_transaction("PRAGMA busy_timeout = 0")
+        Path(f"{answers.file}-wal").unlink()
+        assert answers.store() is not None
+        answers.db._log_rescue.join()
+        assert not answers.db._is_log_rescued
+    assert answers.store() is not None
+    answers.db._log_rescue.join()
+    assert answers.db._is_log_rescued
+
+
 @pytest.mark.parametrize("how", ["file", "backup", "same size"])
 def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database(answers, tmp_path, how):
     """The file keeps its inode."""

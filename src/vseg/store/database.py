@@ -97,6 +97,7 @@ class Database:
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._file_watch = FileWatch(self.address) if self.is_sqlite else None
         self._log_rescue: threading.Thread | None = None
+        self._is_log_rescued = False
         self._rescue_lock = threading.Lock()
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
@@ -139,11 +140,15 @@ class Database:
             if self._file_watch.is_log_deleted:
                 self._start_log_rescue()
             raise
+        self._is_log_rescued = (
+            False  # the log is in place, so if it is deleted later, it must be rescued again
+        )
 
     def _start_log_rescue(self) -> None:
-        """Write the deleted log, which this process still has open, to the database file; in a thread, once."""
+        """Write the deleted log, which this process still has open, to the database file; in a thread, until it is."""
         with self._rescue_lock:
-            if self._log_rescue is None:
+            is_running = self._log_rescue is not None and self._log_rescue.is_alive()
+            if not is_running and not self._is_log_rescued:
                 self._log_rescue = threading.Thread(target=self._rescue_log, name="vseg-rescue", daemon=True)
                 self._log_rescue.start()
 
@@ -161,6 +166,8 @@ class Database:
                     return
                 cursor = connection.connection.cursor()
                 busy, pages, written = cursor.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+                # While nobody else writes: what is committed later ends with a check, which takes it back.
+                self._is_log_rescued = not busy and pages == written
         except (exc.SQLAlchemyError, sqlite3.Error) as error:
             log.error("The deleted log of %s could not be written to it: %s.", self.address, error)
             return
