@@ -254,6 +254,7 @@ async def file_overwritten(scene: Scene) -> bool:
     await in_thread(_checkpoint, scene.url)
     await in_thread(_copy_earlier, scene, earlier)
     await scene.until_more("accepted", scene.everyone)
+    await in_thread(_checkpoint, scene.url)  # so that the file itself has changed since
     os.kill(scene.server.pid, signal.SIGSTOP)
     await in_thread(shutil.copyfile, scene.file, before)
     await in_thread(shutil.copyfile, f"{scene.file}-wal", f"{before}-wal")

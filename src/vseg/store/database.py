@@ -197,6 +197,9 @@ class Database:
             connection.begin(),
         ):
             yield connection
+            stamp = checksum.write_stamp(connection) if self._file_watch else 0
+        if self._file_watch:
+            self._file_watch.note_commit(stamp)
         self.check_file_in_place()
 
     def run_outside_transaction(self, *statements: str) -> list[tuple[Any, ...]]:
