@@ -385,14 +385,20 @@ def test_removing_a_researcher_ends_logins_tokens_and_links(on_both):
         "Ann",
         "Bob/ä",
     ]
-    removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
+    by_token = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
+    assert (by_token.status_code, client.get("api/me", headers=bob).status_code) == (403, 200)
+    anns = auth.Visitor.new()
+    store.researchers.log_in(db, "Ann", anns.token, 0)
+    login = {"Cookie": f"{auth.COOKIE}={anns.token}", "Origin": str(client.base_url).rstrip("/")}
+    login["X-CSRF-Token"] = client.get("api/me", headers=login).json()["csrf_token"]
+    removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=login)
     assert (removed.status_code, removed.text) == (204, "")
     assert client.get("api/me", headers=bob).status_code == 401
     assert client.get("", headers={"Cookie": f"{auth.COOKIE}={visitor.token}"}).status_code == 303
     assert client.get(f"signin?token={sign_in}").status_code == 401
     assert client.get(f"setup?token={setup}").status_code == 401, "the removed researcher may know it"
     for name, status, reason in (("Bob/ä", 404, None), ("Ann", 409, "last")):
-        refused = client.delete("api/researchers", params={"name": name}, headers=ann)
+        refused = client.delete("api/researchers", params={"name": name}, headers=login)
         assert (refused.status_code, refused.json().get("reason")) == (status, reason)
     assert client.get("api/me", headers=ann).json()["name"] == "Ann"
 
