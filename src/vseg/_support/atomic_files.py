@@ -17,9 +17,10 @@ def atomic_write(
 ) -> Iterator[IO[Any]]:
     """Open a temporary file beside `path` for writing and rename it to `path` when the block ends.
 
-    If the block raises, the temporary file is deleted and an existing file at `path` is unchanged. What killed processes
-    left is deleted when a process first writes to their folder. A symbolic link stays a link: the file it points to is
-    replaced. Devices and pipes are opened and written directly. The file keeps the permissions of the one it replaces.
+    If the block raises, the temporary file is deleted and an existing file at `path` is unchanged. What killed
+    processes left is deleted when a process first writes to their folder. A symbolic link stays a link: the file it
+    points to is replaced. Devices and pipes are opened and written directly. The file keeps the permissions of the one
+    it replaces.
 
     Parameters
     ----------
