@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -72,8 +72,7 @@ def open(url: str, *, must_exist: bool = False, update_schema: bool = True) -> "
     db = Database(parsed)
     try:
         if update_schema:
-            with log_long_wait(db.address):
-                old_revision = migrate(db)
+            old_revision = migrate(db)
             if old_revision is not None:  # an older vseg can no longer open the database
                 log.warning("Brought %s up to date (schema %s → %s).", db.address, old_revision, HEAD)
     except BaseException:
@@ -326,14 +325,17 @@ def now_ms() -> int:
 
 
 @contextmanager
-def log_long_wait(address: str) -> Iterator[None]:
-    """Log a warning if the block takes longer than `LOG_WAIT_AFTER_S`; starts a thread, so only for rare operations."""
+def log_long_wait(address: str) -> Iterator[Callable[[], None]]:
+    """Log a warning if the block takes longer than `LOG_WAIT_AFTER_S`; starts a thread, so only for rare operations.
+
+    Yield a function to be called when the wait is over, if the block then goes on to do something that takes long.
+    """
     message = "Still waiting for the database %s; another program may have locked it."
     timer = threading.Timer(LOG_WAIT_AFTER_S, log.warning, (message, address))
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield timer.cancel
     finally:
         timer.cancel()
 
