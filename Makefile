@@ -135,8 +135,8 @@ clean: ## Delete .venv, caches and builds, but not results/
 	fi; \
 	$(BIN)/python tests/browsers.py >/dev/null && touch $@
 
-# tests/security/test_proxies.py sends requests through an installed nginx, Caddy or HAProxy. If there is no nginx, root on
-# Debian installs it, without starting it; if that fails, its tests are skipped.
+# tests/proxies.py sends requests through an installed nginx, Caddy or HAProxy. If there is no nginx, root on Debian
+# installs it, without starting it; if that fails, its tests are skipped.
 .venv/.proxy: .venv/.ready
 	@if ! command -v nginx >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo 'Installing nginx for the tests behind a proxy (first time only, a few seconds)...'; \

@@ -4,8 +4,10 @@ import csv
 import json
 import re
 import shlex
+import tomllib
 import zipfile
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -198,3 +200,17 @@ def test_links_lead_somewhere():
     for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_constraints_pin_everything_that_is_required():
+    """Also what builds the package, which is installed beside the rest."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"], *chain(*extras)]
+    names = {re.match(r"[\w.-]+", line)[0] for line in wanted}
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {_normalise(name) for name in names} - {_normalise(name) for name in pinned} == {"vseg"}
+
+
+def _normalise(name):
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -3,6 +3,8 @@
 import os
 import resource
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,3 +108,37 @@ def test_the_longest_possible_file_name(tmp_path):
     path = tmp_path / ("é" * 127)
     write_text(path, "text")
     assert path.read_text() == "text"
+
+
+HOLD = """
+import sys
+from vseg._support.atomic_files import atomic_write
+with atomic_write(sys.argv[1]) as file:
+    file.write("half of it")
+    file.flush()
+    print(flush=True)
+    sys.stdin.read()
+"""
+WRITE = (
+    "import sys; from vseg._support.atomic_files import atomic_write\nwith atomic_write(sys.argv[1]): pass"
+)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    write_other = [sys.executable, "-c", WRITE, tmp_path / "other.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path / "answers.csv"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as killed:
+        killed.stdout.readline()
+        (left,) = tmp_path.iterdir()
+        os.utime(left, (0, 0))
+        subprocess.run(write_other, check=True)
+        assert left.exists(), "it is in use"
+        killed.kill()
+    assert left.read_text() == "half of it"
+    os.utime(left, (0, 0))
+    mine = tmp_path / ".notes-unfinished-mine"
+    mine.touch()
+    os.utime(mine, (0, 0))
+    subprocess.run(write_other, check=True)
+    assert sorted(tmp_path.iterdir()) == [mine, tmp_path / "other.csv"]

@@ -144,7 +144,7 @@ def test_lab_command_with_a_local_browser(browser, tmp_path):
             assert [url for url in (*requested, *loaded) if not url.startswith((f"{base}/", "data:"))] == []
             opened.new_browser_cdp_session().send("Browser.close")
             lines.read()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate()
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()

@@ -22,6 +22,7 @@ from chaos.disks import Disk
 from chaos.participants import Ledger
 from chaos.proxy import Proxy
 from chaos.serving import RestartablePostgres, Server, in_thread
+from proxies import has_reached_server, smuggle
 from vseg import store
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
@@ -33,6 +34,13 @@ NOTICED_WITHIN_S = 60  # by then participants without a reply have repeated thei
 
 RESCUED = "it has all acknowledged records"
 DIED = "The thread that stores records has died"
+
+SMUGGLED = (
+    b"POST /s/crowd/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: 700\r\n\r\n",  # waits for the next request
+    b"GET /pages/researcher.css HTTP/1.1\r\nHost: x\r\nContent-Length: 700\r\n\r\n",  # its reply comes at once
+    b"GET /pages/researcher.css HTTP/1.1\r\nHost: x\r\n\r\n",
+)
+"""Requests of a stranger, which the server must take for the body of another request."""
 
 LOCKING = {
     SQLITE: "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
@@ -66,9 +74,13 @@ class Scene:
     ledger: Ledger
     rng: random.Random
     everyone: int
+    address: tuple[str, int] | None = None
+    """The address of the real proxy in front of the server, if there is one."""
+    smuggled: int = 0
+    """Number of requests that a stranger sent through it and that reached the server."""
     lifted_at: float = 0.0
     to_spoil: int = 0
-    """Number of requests that faults asked the proxy to damage."""
+    """Number of requests that faults asked the proxy to damage, or a stranger to smuggle."""
 
     @property
     def file(self) -> str:
@@ -145,6 +157,29 @@ async def requests_spoilt(scene: Scene, kinds: Sequence[str]) -> bool:
     return noticed.done() and noticed.result() and scene.proxy.spoilt == spoilt
 
 
+async def upgrade_smuggled(scene: Scene) -> bool:
+    """Offer to upgrade in requests whose bodies are requests, while people answer over the proxy's connections.
+
+    It has no effect on anybody if the server holds; so it counts if each of them reached the server.
+    """
+    assert scene.address is not None
+    wanted = scene.rng.randrange(5, 20)
+    scene.to_spoil += wanted
+    replied = 0
+    for number in range(wanted):
+        message = SMUGGLED[number % len(SMUGGLED)]
+        padding, path = (
+            scene.rng.choice((0, 10_000)),
+            scene.rng.choice(("/s/crowd/records", "/s/crowd/sessions")),
+        )
+        reply = await in_thread(partial(smuggle, scene.address, message, padding=padding, path=path))
+        replied += has_reached_server(reply)
+        await scene.until_more("accepted")
+    scene.smuggled += replied
+    scene.lift()
+    return replied == wanted
+
+
 async def disk_full(scene: Scene) -> bool:
     assert scene.disk is not None
     if scene.database == SQLITE:  # truncate the write-ahead log first, whose free space could be reused
@@ -219,6 +254,7 @@ async def file_overwritten(scene: Scene) -> bool:
     await in_thread(_checkpoint, scene.url)
     await in_thread(_copy_earlier, scene, earlier)
     await scene.until_more("accepted", scene.everyone)
+    await in_thread(_checkpoint, scene.url)  # so that the file itself has changed since
     os.kill(scene.server.pid, signal.SIGSTOP)
     await in_thread(shutil.copyfile, scene.file, before)
     await in_thread(shutil.copyfile, f"{scene.file}-wal", f"{before}-wal")
@@ -278,10 +314,16 @@ class Fault:
     """Whether the server or a worker is killed; targets.py limits the recovery time."""
     ends_writer: bool = False
     """Whether the server must end its writer at a signal (serving.py)."""
+    behind: str = ""
+    """The real proxy (tests/proxies.py) through which participants reach the server; empty if there is none."""
 
 
 def _spoilt(name: str, *kinds: str, patience_s: float = PATIENCE_S) -> Fault:
     return Fault(name, partial(requests_spoilt, kinds=kinds), 8, proxied=True, patience_s=patience_s)
+
+
+def _smuggled(program: str, proxy: str) -> Fault:
+    return Fault(f"upgrade smuggled through {program}", upgrade_smuggled, 8, ONLY["sqlite"], behind=proxy)
 
 
 ONLY = {"sqlite": (SQLITE,), "postgresql": (POSTGRESQL,)}
@@ -303,6 +345,9 @@ FAULTS = (
     _spoilt("reply lost after the commit", "lost"),
     _spoilt("requests doubled", "doubled"),
     _spoilt("requests late, overtaken by others", "late"),
+    _smuggled("nginx", "nginx, unbuffered"),
+    _smuggled("Caddy", "caddy"),
+    _smuggled("HAProxy", "haproxy"),
     Fault("disk full", disk_full, 6, small_disk=True),
     Fault("database locked by another process", database_locked, 6, patience_s=1.0),
     Fault(

@@ -288,8 +288,8 @@ class Participant:
             return await self._pause()
         try:
             said = json.loads(content)
-        except ValueError:
-            said = {}
+        except ValueError:  # such as the reply to somebody else's request
+            said, expected = {}, ()
         if status == 503 and said.get("message"):
             self.ledger.told += 1
             return await self._pause()

@@ -30,6 +30,7 @@ from chaos.participants import Ledger, Participant
 from chaos.proxy import Proxy
 from chaos.serving import RestartablePostgres, Server, in_thread
 from databases import Postgres
+from proxies import run_proxy
 from vseg import store
 
 STUDY = """
@@ -73,7 +74,7 @@ class Outcome:
     injected: int = 0
     to_spoil: int = 0
     requests_spoilt: int = 0
-    """How many of the requests in `to_spoil` the proxy damaged."""
+    """How many of the requests in `to_spoil` the proxy damaged, or that reached the server if they were smuggled."""
     responses: int = 0
     """Acknowledged responses; a page that was closed may have missed the last acknowledgements."""
     stored: int = 0
@@ -150,6 +151,8 @@ class Rounds:
             postgres = None if database == SQLITE else self._restarted
             scene = Scene(database, url, server, None, postgres, disk, Ledger(), rng, self.crowd.people)
             outcome = Outcome(name, database, disk.how if disk else "", len(faults), people=self.crowd.people)
+            for behind in {fault.behind for fault in faults if fault.behind}:
+                scene.address = stack.enter_context(run_proxy(behind, folder, server.port))
             outcome.kills_server = any(fault.kills_server for fault in faults)
             asyncio.run(self._run_participants(faults, scene, outcome))
             outcome.map_equal = None if adaptive else False
@@ -180,7 +183,7 @@ class Rounds:
         async with AsyncExitStack() as stack:
             if any(fault.proxied for fault in faults):
                 scene.proxy = await stack.enter_async_context(Proxy.to(scene.server.port))
-            port = scene.proxy.port if scene.proxy else scene.server.port
+            port = scene.proxy.port if scene.proxy else (scene.address or ("", scene.server.port))[1]
             crowd = [
                 Participant("crowd", port, scene.ledger, random.Random(scene.rng.random()), patience_s, pid)
                 for pid in _prolific_ids(self.crowd.people)
@@ -196,7 +199,8 @@ class Rounds:
                 scene.server.kill()  # a thread may be waiting for it
             if scene.proxy:
                 await scene.proxy.settled()
-                outcome.requests_spoilt, outcome.to_spoil = scene.proxy.spoilt, scene.to_spoil
+            outcome.requests_spoilt = scene.smuggled + (scene.proxy.spoilt if scene.proxy else 0)
+            outcome.to_spoil = scene.to_spoil
 
     async def _inject_faults(self, faults: Sequence[Fault], scene: Scene, outcome: Outcome) -> None:
         """Inject each fault at its time, and compare the database with the acknowledged answers after it."""

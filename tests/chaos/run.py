@@ -21,6 +21,7 @@ from chaos.options import Options, parse_options
 from chaos.rounds import Crowd, Outcome, Rounds
 from chaos.stopping import STOPPED, Stopping
 from databases import Postgres, postgres
+from proxies import explain_missing, find_proxy
 
 LONG, QUICK = Crowd(people=100, trials=60), Crowd(people=10, trials=40)
 
@@ -94,6 +95,9 @@ def _outcomes(given: Options, stopping: Stopping) -> Generator[Outcome, None, No
                     continue
                 if fault.small_disk and database == POSTGRESQL and not mounts:
                     yield Outcome(fault.name, database, skipped=NO_MOUNT)
+                    continue
+                if fault.behind and find_proxy(fault.behind) is None:
+                    yield Outcome(fault.name, database, skipped=explain_missing(fault.behind))
                     continue
                 times = min(fault.times, 2) if given.quick else fault.times
                 yield rounds.run(fault.name, database, [fault] * times)

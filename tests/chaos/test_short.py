@@ -37,7 +37,9 @@ def rounds(tmp_path_factory):
 @pytest.mark.parametrize("database", BOTH)
 def test_no_acknowledged_answer_is_lost(rounds, database):
     """Inject each fault once under load; compare the export row by row, and its map with the one without faults."""
-    kinds = [fault for fault in FAULTS if database in fault.databases and not fault.adaptive]
+    kinds = [
+        fault for fault in FAULTS if database in fault.databases and not (fault.adaptive or fault.behind)
+    ]
     faults = [fault for fault in kinds if fault.name not in LONG]
     if database == POSTGRESQL:  # tested separately below, because not every machine allows it
         faults = [fault for fault in faults if not fault.small_disk]
@@ -74,7 +76,7 @@ def test_the_documentation_lists_the_faults_that_only_make_chaos_runs():
     from chaos.test_tabs import HERE
 
     elsewhere = {"tab reloaded", "tab crashed", "opened in two tabs"}  # tests/browser/test_nothing_lost.py
-    only_in_make_chaos = {*LONG, *(fault.name for fault in FAULTS if fault.adaptive)}
+    only_in_make_chaos = {*LONG, *(fault.name for fault in FAULTS if fault.adaptive or fault.behind)}
     only_in_make_chaos |= PAGE_FAULTS.keys() - set(HERE) - elsewhere
     paragraph = " ".join(page.DOCUMENT.read_text("utf-8").split()).partition(
         "The following run only in `make chaos`"

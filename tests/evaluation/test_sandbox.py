@@ -64,6 +64,14 @@ def test_growing_memory_is_limited(sandbox):
         sandbox.submit(exec, grows, {}).result()
 
 
+def test_what_a_call_returns_is_limited():
+    """Without a limit, this process would read as much as the child may use."""
+    with SandboxExecutor(memory_mb=2000) as executor:
+        with pytest.raises(InvalidInput, match="more than the 100 MB that a result may have"):
+            executor.submit(bytes, 100_000_001).result()
+        assert executor.submit(bytes, 1_000_000).result() == bytes(1_000_000)
+
+
 def test_a_call_that_hangs_is_ended():
     with SandboxExecutor(seconds=0.5) as executor, pytest.raises(InvalidInput, match=r"ended after 0\.5 s"):
         executor.submit(exec, "while True: pass").result()

@@ -1,5 +1,6 @@
 """Test slow, endless and unread connections: each is closed by a timeout, and others are served meanwhile."""
 
+import asyncio
 import select
 import socket
 import threading
@@ -16,7 +17,7 @@ from vseg.server.api import studies
 from vseg.server.app import create_app
 from vseg.server.headers import SECURITY_HEADERS
 from vseg.server.runner import create_uvicorn_server
-from vseg.server.timeouts import MAX_BODY_BYTES, MAX_HEAD_BYTES, TimeoutProtocol
+from vseg.server.timeouts import MAX_BODY_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED, TimeoutProtocol
 
 PATIENCE_S = 30
 SHORT_S = 0.5
@@ -423,11 +424,38 @@ def test_a_long_head_that_comes_at_once_is_refused(unhurried):
 
 
 def test_requests_that_wait_for_a_response_are_few():
-    """Each takes some kilobytes, so thousands of the shortest must not be queued."""
-    with listening(says_half, Unhurried) as address, closing(connected(address)) as connection:
-        with suppress(OSError):
-            connection.sendall(b"GET /nothing HTTP/1.1\r\n\r\n" * 1000)
-        assert heard_until_the_end(connection) == b""
+    """Each takes some kilobytes, so thousands of the shortest must not be queued; the client is told, in its turn."""
+    go_on, paths = threading.Event(), []
+
+    async def answer_later(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            paths.append(scope["path"])
+            await asyncio.to_thread(go_on.wait, PATIENCE_S)
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+    asked = "".join(f"GET /{number} HTTP/1.1\r\n\r\n" for number in range(1000)).encode()
+    with listening(answer_later, Unhurried) as address, closing(connected(address)) as connection:
+        connection.sendall(asked)
+        go_on.set()
+        heard = heard_until_the_end(connection)
+    answered = 1 + MAX_PIPELINED  # the first did not have to wait
+    assert paths == [f"/{number}" for number in range(answered)]
+    assert heard.count(b"HTTP/1.1 204") == answered
+    assert_secured(heard[heard.index(b"HTTP/1.1 429") :], 429)
+    assert heard.endswith(b"wait for their responses.")
+
+
+def test_a_refusal_reaches_a_client_that_goes_on_sending(unhurried):
+    """A connection closed with unread data is reset, and the client's system may then discard the refusal."""
+    said = f"GET /login HTTP/1.1\r\nHost: x\r\nA: {'b' * (MAX_HEAD_BYTES + 1000)}\r\n\r\n"
+    with closing(connected(unhurried, said)) as connection:
+        heard = b""
+        while b"too long." not in heard:
+            heard += connection.recv(65536)
+        for _ in range(10):
+            connection.sendall(b"x" * 1000)  # a reset connection would raise
+        assert connection.recv(1) == b"", "the end, and no reset"
 
 
 def answered(connection: socket.socket, asked: str) -> bytes:

@@ -31,7 +31,7 @@ def test_other_requests_wait_and_failures_free_a_place(tmp_path, monkeypatch):
         started.append(None)
         if len(started) == LIMIT:
             limit_reached.set()
-        assert may_continue.wait(20)
+        may_continue.wait()
         return real(study)
 
     def broken(study):
@@ -44,7 +44,7 @@ def test_other_requests_wait_and_failures_free_a_place(tmp_path, monkeypatch):
             failed = await begin_many(client, 2 * LIMIT)
             monkeypatch.setattr(participant_routes, "make_trial_drawer", slow)
             waiting = asyncio.create_task(begin_many(client, 3 * LIMIT))
-            assert await asyncio.to_thread(limit_reached.wait, 20)
+            await asyncio.to_thread(limit_reached.wait)
             assert (await client.get("/health")).status_code == 200, "other routes must be served meanwhile"
             at_first = len(started)
             may_continue.set()
@@ -65,7 +65,7 @@ def test_a_request_is_dropped_if_its_client_disconnected_while_waiting(tmp_path,
 
     def slow(study):
         started.release()
-        assert may_continue.wait(20)
+        may_continue.wait()
         return real(study)
 
     with (
@@ -74,7 +74,8 @@ def test_a_request_is_dropped_if_its_client_disconnected_while_waiting(tmp_path,
     ):
         monkeypatch.setattr(participant_routes, "make_trial_drawer", slow)
         beginning = [pool.submit(server.begin) for _ in range(LIMIT)]
-        assert all(started.acquire(timeout=20) for _ in beginning)
+        for _ in beginning:
+            started.acquire()
         body = b'{"consented": true}'
         head = f"POST /s/tiny/sessions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
         with socket.create_connection(urlsplit(server.base).netloc.split(":")) as connection:

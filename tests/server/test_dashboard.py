@@ -58,7 +58,7 @@ def test_pages_redirect_to_the_login(stranger):
 def test_forms_require_the_login_and_the_form_token(server):
     for path in FORMS:
         assert server.client.post(path, data={"count": "1"}).status_code == 403, path
-    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+    with httpx.Client(base_url=server.base, trust_env=False, timeout=60) as stranger:
         for path in FORMS:
             assert stranger.post(path).headers["location"] == "/login", path
     assert store.studies.get_study(server.db, "tiny").status == "open"
@@ -323,7 +323,7 @@ def test_changing_the_password(server):
     assert "changed=tokens" in post_form(server.client, "settings/password", **again).headers["location"]
     assert store.tokens.find_researcher(server.db, token) is None
     assert server.client.get("settings").status_code == 200
-    assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False).status_code == 303
+    assert httpx.get(f"{server.base}settings", headers=copied, trust_env=False, timeout=60).status_code == 303
 
 
 def test_sign_in_links_work_once(stranger):
@@ -342,7 +342,7 @@ def test_sign_in_links_work_once(stranger):
 def test_one_time_link_for_another_researcher(server):
     page = post_form(server.client, "settings/researchers").text
     link = re.search(r'value="(http[^"]*/setup\?token=[^"]+)"', page)[1]
-    assert "Choose a name and a password" in httpx.get(link, trust_env=False).text
+    assert "Choose a name and a password" in httpx.get(link, trust_env=False, timeout=60).text
 
 
 def test_setup_explains_existing_names_only_if_there_are_any(server):

@@ -4,6 +4,7 @@ that is not stored.
 
 import os
 import shutil
+import sqlite3
 import threading
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -48,12 +49,14 @@ def test_files_that_are_deleted_or_overwritten_while_the_server_runs(tmp_path, h
     with run_server_process(study, "--db", f"sqlite:///{file}") as server, ExitStack() as stack:
         base = server.link("participants").partition("s/")[0]
         client = stack.enter_context(httpx.Client(base_url=base, timeout=30, trust_env=False))
+        _checkpoint(file)
         shutil.copyfile(file, copy)
         participant = ParticipantClient(
             client, "tiny", client.post("s/tiny/sessions", json={"consented": True}).json()
         )
         assert participant.send(response(0, 0)).status_code == client.get("health").status_code == 200
         if how == "copied over":
+            _checkpoint(file)  # so that the file has changed since it was copied
             shutil.copyfile(copy, file)
         else:
             for name in ("-wal", "-shm"):
@@ -64,6 +67,12 @@ def test_files_that_are_deleted_or_overwritten_while_the_server_runs(tmp_path, h
         code, out, err = server.stop()
         assert (code, out) == (1, "")
         assert "while it was in use" in err.splitlines()[-1]
+
+
+def _checkpoint(file: Path) -> None:
+    """Write the log to the database file."""
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def test_a_damaged_database_file_is_unhealthy(tmp_path):

@@ -91,7 +91,7 @@ def test_rejected_password_does_not_use_up_the_link(server):
 
 def test_wrong_passwords(server):
     log_in(server)
-    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+    with httpx.Client(base_url=server.base, trust_env=False, timeout=60) as stranger:
         unknown = post_form(stranger, "login", name="Nobody", password=PASSWORD)
         wrong = post_form(stranger, "login", name=NAME, password="wrong password")
         assert unknown.status_code == wrong.status_code == 401
@@ -104,7 +104,7 @@ def test_wrong_passwords(server):
 def test_repeated_wrong_passwords_have_to_wait(server):
     """The waits grow, so that one of the attempts comes too early however slow the machine is."""
     log_in(server)
-    with httpx.Client(base_url=server.base, trust_env=False) as stranger:
+    with httpx.Client(base_url=server.base, trust_env=False, timeout=60) as stranger:
         guesses = (post_form(stranger, "login", name=NAME, password=f"wrong password {n}") for n in range(20))
         late = next(answer for answer in guesses if answer.status_code != 401)
         assert late.status_code == 429
@@ -162,18 +162,18 @@ def test_logging_out_ends_all_logins(logged_in_on_both):
     """A copied cookie is no longer valid after logging out; a new login works at once."""
     server = logged_in_on_both
     copied = {"Cookie": f"{auth.COOKIE}={server.client.cookies[auth.COOKIE]}"}
-    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 200
+    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False, timeout=60).status_code == 200
     post_form(server.client, "logout")
-    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
-    assert httpx.get(server.base, headers=copied, trust_env=False).headers["location"] == "/login"
+    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False, timeout=60).status_code == 401
+    assert httpx.get(server.base, headers=copied, trust_env=False, timeout=60).headers["location"] == "/login"
     assert post_form(server.client, "login", name=NAME, password=PASSWORD).headers["location"] == "/"
     assert server.client.get("api/me").status_code == 200
-    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False).status_code == 401
+    assert httpx.get(f"{server.base}api/me", headers=copied, trust_env=False, timeout=60).status_code == 401
 
 
 def test_one_time_link_sets_a_new_password_or_adds_a_researcher(logged_in_on_both):
     server, other = logged_in_on_both, "another horse battery"
-    with httpx.Client(base_url=server.base, trust_env=False) as client:
+    with httpx.Client(base_url=server.base, trust_env=False, timeout=60) as client:
         for name in (NAME, "Bob"):
             token = auth.create_setup_token(server.db)
             assert post_form(client, "setup", token=token, name=name, password=other).status_code == 303
@@ -329,7 +329,7 @@ def test_behind_a_proxy_with_a_prefix(tmp_path, strips):
     forwarded = {"X-Forwarded-Proto": "https", "Host": "lab.example.org"}
     with run_server(f"sqlite:///{tmp_path}/vseg.db", prefix="/vseg", headers=forwarded) as server:
         reached = server.base.replace("/vseg/", "/") if strips else server.base
-        with httpx.Client(base_url=reached, headers=forwarded, trust_env=False) as client:
+        with httpx.Client(base_url=reached, headers=forwarded, trust_env=False, timeout=60) as client:
             assert client.get("").headers["location"] == "/vseg/login"
             login = client.get("login")
             assert 'action="/vseg/login"' in login.text
@@ -385,14 +385,20 @@ def test_removing_a_researcher_ends_logins_tokens_and_links(on_both):
         "Ann",
         "Bob/ä",
     ]
-    removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
+    by_token = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=ann)
+    assert (by_token.status_code, client.get("api/me", headers=bob).status_code) == (403, 200)
+    anns = auth.Visitor.new()
+    store.researchers.log_in(db, "Ann", anns.token, 0)
+    login = {"Cookie": f"{auth.COOKIE}={anns.token}", "Origin": str(client.base_url).rstrip("/")}
+    login["X-CSRF-Token"] = client.get("api/me", headers=login).json()["csrf_token"]
+    removed = client.delete("api/researchers", params={"name": "Bob/ä"}, headers=login)
     assert (removed.status_code, removed.text) == (204, "")
     assert client.get("api/me", headers=bob).status_code == 401
     assert client.get("", headers={"Cookie": f"{auth.COOKIE}={visitor.token}"}).status_code == 303
     assert client.get(f"signin?token={sign_in}").status_code == 401
     assert client.get(f"setup?token={setup}").status_code == 401, "the removed researcher may know it"
     for name, status, reason in (("Bob/ä", 404, None), ("Ann", 409, "last")):
-        refused = client.delete("api/researchers", params={"name": name}, headers=ann)
+        refused = client.delete("api/researchers", params={"name": name}, headers=login)
         assert (refused.status_code, refused.json().get("reason")) == (status, reason)
     assert client.get("api/me", headers=ann).json()["name"] == "Ann"
 

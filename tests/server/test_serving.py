@@ -73,11 +73,11 @@ def test_links_and_a_graceful_stop(study, tmp_path):
         )
         assert server.link("Data") == f"{tmp_path}/vseg.db"
         setup = server.link("Researcher")
-        assert httpx.get(setup, trust_env=False).status_code == 200
-        page = httpx.get(link, trust_env=False)
+        assert httpx.get(setup, trust_env=False, timeout=60).status_code == 200
+        page = httpx.get(link, trust_env=False, timeout=60)
         assert "<html" in page.text
         for relative in re.findall(r'(?:src|href)="([^"]+\.(?:js|css))"', page.text):
-            assert httpx.get(httpx.URL(link).join(relative), trust_env=False).status_code == 200
+            assert httpx.get(httpx.URL(link).join(relative), trust_env=False, timeout=60).status_code == 200
         participant = begin_session(link)
         with closing(participant.client):
             assert participant.send(response(0, 0)).status_code == 200
@@ -100,7 +100,7 @@ def test_a_terminal_shows_at_once_that_the_server_starts(tmp_path):
 
 def test_ctrl_c_exits_with_0(study, tmp_path):
     with run_server_process(study, "--db", f"sqlite:///{tmp_path}/vseg.db") as server:
-        assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
+        assert httpx.get(server.link("participants"), trust_env=False, timeout=60).status_code == 200
         assert server.stop(signal.SIGINT) == (0, STOPPED, "")
 
 
@@ -228,7 +228,7 @@ def test_without_a_study_file_the_studies_of_the_database_are_served(study, tmp_
         store.studies.close(db, "over")
     study.unlink()
     with run_server_process("--db", url) as server:
-        assert httpx.get(server.link("participants"), trust_env=False).status_code == 200
+        assert httpx.get(server.link("participants"), trust_env=False, timeout=60).status_code == 200
         assert re.findall(r"^Study (\w+)", server.printed, re.MULTILINE) == ["over", "tiny"]
         assert server.printed.count("It is closed: new participants cannot begin") == 1
         assert "Also open in" not in server.printed

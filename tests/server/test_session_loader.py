@@ -145,11 +145,8 @@ def count_polls(queries: list[str]) -> int:
 
 
 async def wait_until(condition):
-    for _ in range(400):
-        if condition():
-            return
+    while not condition():  # the time limit of a test ends it if that never happens
         await asyncio.sleep(0.05)
-    raise AssertionError("not within 20 s")
 
 
 def test_sessions_of_other_workers_are_loaded_ahead(db):

@@ -344,9 +344,11 @@ def test_no_sql_statement_is_built_from_strings():
         for call in re.findall(r"(?:\btext|exec_driver_sql|\.run_outside_transaction)\((.*?)[,)]", source)
     ]
     assert sorted(raw) == [
-        '"SELECT pg_advisory_xact_lock(:lock', '"SELECT version_num FROM alembic_version"', '"SHOW server_encoding"',
+        '"PRAGMA user_version"', '"SELECT pg_advisory_xact_lock(:lock',
+        '"SELECT version_num FROM alembic_version"', '"SHOW server_encoding"',
         '"VACUUM"', "VACUUM_PERSONAL_TABLES", "begin",
-        'f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}"', "set_timeout", "statement",
+        'f"PRAGMA busy_timeout = {1000 * LOCK_TIMEOUT_S}"', 'f"PRAGMA user_version = {stamp}"',
+        "set_timeout", "statement",
     ]  # fmt: skip
     assert not [name for name, source in sources.items() if re.search(r"\.format\(|% \(", source)]
 

@@ -1,5 +1,6 @@
 """The files of a SQLite database are deleted, replaced or overwritten while it is open; SQLite does not notice it."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -135,9 +136,45 @@ def test_a_log_that_is_put_back_works_again(answers, tmp_path):
     assert answers.store() is None
 
 
+def test_a_log_that_is_put_back_and_deleted_again_is_rescued_again(answers, tmp_path):
+    """The second time, it has answers that were not in it the first time."""
+    log = Path(f"{answers.file}-wal")
+    for away in ("first", "second"):
+        assert answers.store(5) is None
+        log.rename(tmp_path / away)
+        assert "was deleted or replaced" in str(answers.store())
+        answers.db._log_rescue.join()
+        shutil.copyfile(answers.file, tmp_path / f"{away}.db")  # what a crash would leave
+        (tmp_path / away).rename(log)
+    stored = []
+    for name in ("first.db", "second.db"):
+        with store.open(f"sqlite:///{tmp_path / name}") as db, db.reading() as connection:
+            stored.append(connection.exec_driver_sql("SELECT count(*) FROM responses").scalar())
+    assert stored == [5, 10]
+
+
+def test_a_rescue_that_failed_is_repeated(answers):
+    """Somebody was reading an earlier state of the database."""
+    assert answers.store(5) is None
+    with answers.db.reading() as connection:
+        connection.exec_driver_sql("SELECT count(*) FROM responses").scalar()
+        assert answers.store(5) is None
+        answers.db.run_outside_transaction("PRAGMA busy_timeout = 0")
+        Path(f"{answers.file}-wal").unlink()
+        assert answers.store() is not None
+        answers.db._log_rescue.join()
+        assert not answers.db._is_log_rescued
+    assert answers.store() is not None
+    answers.db._log_rescue.join()
+    assert answers.db._is_log_rescued
+
+
+@pytest.mark.parametrize("is_checked", [True, False], ids=["", "right after a checkpoint"])
 @pytest.mark.parametrize("how", ["file", "backup", "same size"])
-def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database(answers, tmp_path, how):
-    """The file keeps its inode."""
+def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database(
+    answers, tmp_path, how, is_checked
+):
+    """The file keeps its inode; without a check after the checkpoint, its change of the file is expected."""
     copy = tmp_path / "copy.db"
     assert answers.store(5) is None
     if how == "backup":
@@ -146,7 +183,11 @@ def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database
         answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
         shutil.copyfile(answers.file, copy)
     assert answers.store(5) is None
+    answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+    if is_checked:
+        answers.db.check_health()
     if how == "same size":
+        assert answers.file.stat().st_size == copy.stat().st_size
         with open(answers.file, "r+b") as file:
             file.write(copy.read_bytes())
     else:
@@ -155,8 +196,36 @@ def test_nothing_is_acknowledged_after_another_file_was_copied_over_the_database
     assert type(error) is VsegError, "a page sends it again"
     assert "Another program has written to the database file" in str(error)
     for use in (answers.db.check_health, answers.db.check_file_in_place):
-        with pytest.raises(VsegError, match="stop vseg and keep a copy of the file"):
+        with pytest.raises(VsegError, match="stop vseg, keep a copy of the file"):
             use()
+
+
+def test_an_answer_that_fits_into_its_page_changes_the_header_of_the_file(answers):
+    """SQLite itself would leave the header as it was; an earlier state of the file could not be recognised by it."""
+    headers = set()
+    for _ in range(5):
+        assert answers.store() is None
+        answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+        headers.add(answers.file.read_bytes()[:100])
+    assert len(headers) == 5
+
+
+@pytest.mark.parametrize("how", ["touched", "copied"])
+def test_a_file_whose_content_is_the_same_stays_in_use(answers, tmp_path, how):
+    for _ in range(3):
+        assert answers.store(5) is None
+        answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+        answers.db.check_health()
+        before = answers.file.stat().st_mtime_ns
+        if how == "touched":
+            os.utime(answers.file)
+        else:
+            content = answers.file.read_bytes()
+            with open(answers.file, "r+b") as file:
+                file.write(content)
+        assert answers.file.stat().st_mtime_ns > before
+        answers.db.check_health()
+    assert answers.store(5) is None
 
 
 def test_a_backup_that_is_copied_over_the_database_during_a_checkpoint(answers, tmp_path):

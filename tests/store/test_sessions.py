@@ -424,6 +424,17 @@ def test_progress_handles_a_clock_that_was_set_back(db, fast_ms):
     assert store.sessions.get_progress(db, begun.session).answered_at_ms == at_ms + 200
 
 
+def test_progress_handles_a_clock_that_was_set_forward(db):
+    """The clock of a computer without a battery was set right after an answer; there was no interruption."""
+    begun, years_ms = begin_session(db, register_study(db)), 16 * 365 * 86_400_000
+    first = [response(0, 0, shown_at_ms=NOW + MINUTE - years_ms)]
+    store.responses.append(db, begun.session.id, first, [], now_ms=NOW + MINUTE + 200).result()
+    then = event(1) | {"at_ms": NOW + 2 * MINUTE}
+    store.responses.append(db, begun.session.id, [], [then], now_ms=NOW + 2 * MINUTE + 100).result()
+    found = store.sessions.get_progress(db, begun.session)
+    assert (found.answered_at_ms, found.last_at_ms) == (NOW + MINUTE + 200, NOW + 2 * MINUTE + 100)
+
+
 def test_progress_reports_where_blocks_began_again(db):
     begun = begin_session(db, register_study(db))
     told = [1, None, 0, 2, -1, True, 1.0, "1", [1], {}]

@@ -1,12 +1,14 @@
 """Write files in one step: after a crash the file is either complete or as it was before."""
 
+import functools
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+from vseg._support.temporary_folders import name_unfinished, open_locked, remove_abandoned
 
 
 @contextmanager
@@ -15,9 +17,10 @@ def atomic_write(
 ) -> Iterator[IO[Any]]:
     """Open a temporary file beside `path` for writing and rename it to `path` when the block ends.
 
-    If the block raises, the temporary file is deleted and an existing file at `path` is unchanged. A symbolic link
-    stays a link: the file it points to is replaced. Devices and pipes are opened and written directly. The file keeps
-    the permissions of the one it replaces.
+    If the block raises, the temporary file is deleted and an existing file at `path` is unchanged. What killed
+    processes left is deleted when a process first writes to their folder. A symbolic link stays a link: the file it
+    points to is replaced. Devices and pipes are opened and written directly. The file keeps the permissions of the one
+    it replaces.
 
     Parameters
     ----------
@@ -40,9 +43,12 @@ def atomic_write(
             yield file
         return
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:40]}-unfinished-{secrets.token_hex(4)}")
+    _remove_abandoned_once(target.parent)
+    temporary = name_unfinished(target)
+    lock = None
     try:
         with open(temporary, mode.replace("w", "x"), **options) as file:
+            lock = open_locked(temporary)
             yield file
             if durable:
                 file.flush()
@@ -58,6 +64,13 @@ def atomic_write(
         raise
     finally:
         temporary.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+@functools.cache  # once per folder: an export writes thousands of files to one
+def _remove_abandoned_once(folder: Path) -> None:
+    remove_abandoned(folder)
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:

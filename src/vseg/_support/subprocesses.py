@@ -37,6 +37,9 @@ MAX_SWEEPS = 100  # a process may start others while its relatives are killed
 _LENGTH = struct.Struct(">Q")  # before each message in a pipe
 
 
+Limit = Literal["time", "memory", "reply"]
+
+
 class ChildProcess(subprocess.Popen[bytes]):
     """A child process, and the mark in the environment of all processes that descend from it."""
 
@@ -54,22 +57,25 @@ class ChildEndedError(Exception):
 
 
 class LimitReachedError(Exception):
-    """The child took too long or used too much memory."""
+    """The child took too long, used too much memory or replied too much."""
 
-    def __init__(self, limit: Literal["time", "memory"]):
+    def __init__(self, limit: Limit):
         super().__init__(f"The child process reached its limit of {limit}.")
         self.limit = limit
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a child may work, and how much memory it and the processes it starts may use."""
+    """How long a child may work, how much memory it and the processes it starts may use, and how much it may reply."""
 
     seconds: float
     memory_mb: int
+    reply_mb: int = 0
 
-    def describe(self, limit: Literal["time", "memory"]) -> str:
+    def describe(self, limit: Limit) -> str:
         """Say in a sentence that the child was ended for reaching this limit."""
+        if limit == "reply":
+            return f"It returned more than the {self.reply_mb} MB that a result may have; return less."
         if limit == "time":
             return (
                 f"It was ended after {self.seconds:g} s, its time limit; raise the limit if it needs longer."
@@ -262,15 +268,16 @@ class PipeWorker:
         self._kill_once = threading.Lock()
         self._exchange: threading.Thread | None = None
 
-    def request(self, message: bytes, check: Callable[[], None]) -> bytes:
+    def request(self, message: bytes, check: Callable[[], None], max_bytes: int | None = None) -> bytes:
         """Send a message and return the reply.
 
         While it waits, `check` is called again and again; it may raise to give up. `ChildEndedError` is raised if the
-        child ends first. After any exception the child has been killed, and takes no more requests.
+        child ends first, and `LimitReachedError` if the reply has more than `max_bytes`. After any exception the child
+        has been killed, and takes no more requests.
         """
-        replies: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        replies: queue.SimpleQueue[bytes | LimitReachedError | None] = queue.SimpleQueue()
         exchange = threading.Thread(
-            target=self._exchange_messages, args=(message, replies), name="vseg-pipe", daemon=True
+            target=self._exchange_messages, args=(message, replies, max_bytes), name="vseg-pipe", daemon=True
         )
         exchange.start()
         self._exchange = exchange  # only now: `kill` joins it from another thread
@@ -283,6 +290,8 @@ class PipeWorker:
                 else:
                     if reply is None:
                         raise ChildEndedError(_wait(self.process, check))
+                    if isinstance(reply, LimitReachedError):
+                        raise reply
                     return reply
         except BaseException:
             self.kill()
@@ -300,12 +309,19 @@ class PipeWorker:
                 if pipe is not None:
                     pipe.close()
 
-    def _exchange_messages(self, message: bytes, replies: "queue.SimpleQueue[bytes | None]") -> None:
+    def _exchange_messages(
+        self,
+        message: bytes,
+        replies: "queue.SimpleQueue[bytes | LimitReachedError | None]",
+        max_bytes: int | None,
+    ) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
             write_message(self.process.stdin, message)
-            replies.put(read_message(self.process.stdout))
+            replies.put(read_message(self.process.stdout, max_bytes))
+        except LimitReachedError as error:
+            replies.put(error)
         except (OSError, EOFError, ValueError):  # the child has ended, or `kill` has closed the pipes
             replies.put(None)
 
@@ -342,12 +358,14 @@ def write_message(pipe: IO[bytes], message: bytes) -> None:
     pipe.flush()
 
 
-def read_message(pipe: IO[bytes]) -> bytes:
-    """Read one message; `EOFError` if the pipe ends before or within it."""
+def read_message(pipe: IO[bytes], max_bytes: int | None = None) -> bytes:
+    """Read one message; `EOFError` if the pipe ends before or within it, `LimitReachedError` if it is too large."""
     header = pipe.read(_LENGTH.size)
     if len(header) < _LENGTH.size:
         raise EOFError
     (length,) = _LENGTH.unpack(header)
+    if max_bytes is not None and length > max_bytes:
+        raise LimitReachedError("reply")
     message = pipe.read(length)
     if len(message) < length:
         raise EOFError

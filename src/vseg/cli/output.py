@@ -1,5 +1,6 @@
 """The output of commands: a folder that is written completely or not at all, and progress bars."""
 
+import os
 import secrets
 import shutil
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from vseg._support.temporary_folders import name_unfinished, open_locked, remove_abandoned
 from vseg.errors import Conflict, InvalidInput
 
 # What vseg writes at the top of an output folder: --force deletes nothing else.
@@ -39,14 +41,18 @@ def new_folder(
     out = Path(out)
     _check_free(out, force, inputs, ours)
     new_parents = _make_parents(out)
-    temporary = _make_sibling_name(out, "unfinished")
+    remove_abandoned(out.parent)
+    temporary, lock = name_unfinished(out), None
     try:
         temporary.mkdir()
+        lock = open_locked(temporary)
         yield temporary
         _move_into_place(temporary, out)
         new_parents = []
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
         for parent in new_parents:
             parent.rmdir()
 
@@ -148,16 +154,12 @@ def _make_parents(out: Path) -> list[Path]:
     return missing
 
 
-def _make_sibling_name(out: Path, suffix: str) -> Path:
-    return out.with_name(f".{out.name}-{suffix}-{secrets.token_hex(4)}")
-
-
 def _move_into_place(temporary: Path, out: Path) -> None:
     """Rename `temporary` to `out`; the old `out` is deleted last, and restored if the renaming fails."""
     if not (out.exists() or out.is_symlink()):
         temporary.rename(out)
         return
-    old = _make_sibling_name(out, "old")
+    old = out.with_name(f".{out.name}-old-{secrets.token_hex(4)}")
     out.rename(old)
     try:
         temporary.rename(out)

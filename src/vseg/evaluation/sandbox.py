@@ -23,6 +23,7 @@ from vseg._support.subprocesses import (
 from vseg.errors import InvalidInput
 
 SECONDS, MEMORY_MB = 600.0, 4000
+REPLY_MB = 100  # probabilities and maps of a fit; without a limit, the parent would read as much as the child may use
 START_SECONDS = 120.0
 # PyTorch then loads weights as numbers only, whatever a model asks for.
 ENVIRONMENT = {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1", "PYTHONHASHSEED": "0"}
@@ -95,9 +96,9 @@ class SandboxExecutor(Executor):
 
     def _request(self, worker: PipeWorker, message: bytes, seconds: float) -> tuple[bool, Any]:
         """Return whether the call succeeded, and its result or what it raised; a failed worker is not used again."""
-        limits = Limits(seconds, self.memory_mb)
+        limits = Limits(seconds, self.memory_mb, REPLY_MB)
         try:
-            reply = worker.request(message, limit_check(worker.process, limits))
+            reply = worker.request(message, limit_check(worker.process, limits), REPLY_MB * 10**6)
             outcome: tuple[bool, Any] = pickle.loads(reply)
         except BaseException as error:
             self._all.discard(worker)

@@ -43,8 +43,11 @@ UNREAD_TIMEOUT_S = 60.0  # while a response is waiting and the client hardly rea
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 8_000_000  # more than any route reads; for the bodies that no route reads
 MAX_PIPELINED = 16  # requests that wait for the response to an earlier one; browsers and proxies send none
+LINGER_S = 5.0  # after a refusal, while the client reads it; what it sends meanwhile is discarded
+MAX_DISCARDED_BYTES = 1_000_000
 INVALID_REQUEST = "Invalid HTTP request received."
 HEAD_TOO_LONG = "The headers of this request are too long."
+TOO_MANY_AT_ONCE = "Too many requests were sent at once; wait for their responses."
 
 
 class TimeoutProtocol(HttpToolsProtocol):
@@ -56,7 +59,11 @@ class TimeoutProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._in_head = True
         self._request_bytes, self._body_bytes = 0, 0  # received so far: of the whole request, and of its body
-        self._is_last, self._is_over = False, False  # no other request is read after this one; it is complete
+        self._is_last, self._is_over = (
+            False,
+            False,
+        )  # no other request is read after this one; nothing more is read
+        self._discarded_bytes = 0
         self._read_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._current_cycle: RequestResponseCycle | None = None  # the request that is being answered
@@ -75,13 +82,15 @@ class TimeoutProtocol(HttpToolsProtocol):
         self.resume_writing()
         self.pipeline.clear()
         if self._current_cycle is not None:
-            self._current_cycle.disconnected = True
-            self._current_cycle.message_event.set()
+            self._end_cycle(self._current_cycle)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Pass data to the parser; refuse a request that is invalid or too long."""
         if self._is_over:
+            self._discarded_bytes += len(data)
+            if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                self.transport.abort()
             return
         self._unset_keepalive_if_required()
         self._request_bytes += len(data)
@@ -117,7 +126,10 @@ class TimeoutProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._in_head = False
         if len(self.pipeline) > MAX_PIPELINED:
-            self._refuse_while_parsing(429, "Too many requests were sent at once; wait for their responses.")
+            self.pipeline[0] = self.cycle, self._refuse_in_turn
+            self._is_over = True
+            self._set_read_timer(None)
+            raise httptools.HttpParserError(TOO_MANY_AT_ONCE)
 
     def on_body(self, body: bytes) -> None:
         """Count the bytes of a body."""
@@ -156,7 +168,7 @@ class TimeoutProtocol(HttpToolsProtocol):
 
     def _check_size(self) -> None:
         """Refuse a request that is too long; beside its body, a request may send as much as a head and its body."""
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._is_over:
             return
         if self._request_bytes > MAX_HEAD_BYTES + 2 * self._body_bytes:
             self.refuse(431, HEAD_TOO_LONG)
@@ -167,6 +179,10 @@ class TimeoutProtocol(HttpToolsProtocol):
         """Refuse a request in a method that the parser calls, and stop the parser."""
         self.refuse(status, message)
         raise httptools.HttpParserError(message)
+
+    async def _refuse_in_turn(self, *_: Any) -> None:
+        """Refuse the newest request, in place of the app, once all earlier ones are answered."""
+        self.refuse(429, TOO_MANY_AT_ONCE)
 
     def pause_writing(self) -> None:
         """Start waiting for the client to read the response."""
@@ -183,6 +199,9 @@ class TimeoutProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int, message: str) -> None:
         """Send a plain-text response with the security headers, without calling the app, and close the connection.
+
+        Closing it at once, with data unread, would make some systems discard the response before the client reads it.
+        So only the sending side is closed first, and what the client still sends is discarded for a moment.
 
         If an earlier request of this connection is still to be answered, or partly answered, the client would take
         this message for that response: then only close.
@@ -202,7 +221,21 @@ class TimeoutProtocol(HttpToolsProtocol):
             message,
         ]
         self.transport.write("\r\n".join(lines).encode("ascii"))
-        self.transport.close()
+        self._is_over = True
+        if not self._in_head:  # its handler may be waiting for the rest
+            self._end_cycle(self.cycle)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.flow.resume_reading()
+            self._set_read_timer(LINGER_S)
+        else:
+            self.transport.close()
+
+    @staticmethod
+    def _end_cycle(cycle: RequestResponseCycle) -> None:
+        """Tell the handler of a request that the client has gone."""
+        cycle.disconnected = True
+        cycle.message_event.set()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         self._current_cycle = cycle
@@ -226,7 +259,9 @@ class TimeoutProtocol(HttpToolsProtocol):
 
     def _close_late(self) -> None:
         self._read_timer = None
-        if self._in_head and self._is_answering:  # the client may send its next request after this response
+        if (
+            self._in_head and self._is_answering and not self._is_over
+        ):  # the client may send its next request after this response
             self._set_read_timer(self.head_timeout_s)
         else:
             self.transport.abort()

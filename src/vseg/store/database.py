@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -72,8 +72,7 @@ def open(url: str, *, must_exist: bool = False, update_schema: bool = True) -> "
     db = Database(parsed)
     try:
         if update_schema:
-            with log_long_wait(db.address):
-                old_revision = migrate(db)
+            old_revision = migrate(db)
             if old_revision is not None:  # an older vseg can no longer open the database
                 log.warning("Brought %s up to date (schema %s → %s).", db.address, old_revision, HEAD)
     except BaseException:
@@ -97,6 +96,7 @@ class Database:
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._file_watch = FileWatch(self.address) if self.is_sqlite else None
         self._log_rescue: threading.Thread | None = None
+        self._is_log_rescued = False
         self._rescue_lock = threading.Lock()
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
         self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
@@ -139,11 +139,15 @@ class Database:
             if self._file_watch.is_log_deleted:
                 self._start_log_rescue()
             raise
+        self._is_log_rescued = (
+            False  # the log is in place, so if it is deleted later, it must be rescued again
+        )
 
     def _start_log_rescue(self) -> None:
-        """Write the deleted log, which this process still has open, to the database file; in a thread, once."""
+        """Write the deleted log, which this process still has open, to the database file; in a thread, until it is."""
         with self._rescue_lock:
-            if self._log_rescue is None:
+            is_running = self._log_rescue is not None and self._log_rescue.is_alive()
+            if not is_running and not self._is_log_rescued:
                 self._log_rescue = threading.Thread(target=self._rescue_log, name="vseg-rescue", daemon=True)
                 self._log_rescue.start()
 
@@ -161,6 +165,8 @@ class Database:
                     return
                 cursor = connection.connection.cursor()
                 busy, pages, written = cursor.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+                # While nobody else writes: what is committed later ends with a check, which takes it back.
+                self._is_log_rescued = not busy and pages == written
         except (exc.SQLAlchemyError, sqlite3.Error) as error:
             log.error("The deleted log of %s could not be written to it: %s.", self.address, error)
             return
@@ -190,6 +196,9 @@ class Database:
             connection.begin(),
         ):
             yield connection
+            stamp = checksum.write_stamp(connection) if self._file_watch else 0
+        if self._file_watch:
+            self._file_watch.note_commit(stamp)
         self.check_file_in_place()
 
     def run_outside_transaction(self, *statements: str) -> list[tuple[Any, ...]]:
@@ -316,14 +325,17 @@ def now_ms() -> int:
 
 
 @contextmanager
-def log_long_wait(address: str) -> Iterator[None]:
-    """Log a warning if the block takes longer than `LOG_WAIT_AFTER_S`; starts a thread, so only for rare operations."""
+def log_long_wait(address: str) -> Iterator[Callable[[], None]]:
+    """Log a warning if the block takes longer than `LOG_WAIT_AFTER_S`; starts a thread, so only for rare operations.
+
+    Yield a function to be called when the wait is over, if the block then goes on to do something that takes long.
+    """
     message = "Still waiting for the database %s; another program may have locked it."
     timer = threading.Timer(LOG_WAIT_AFTER_S, log.warning, (message, address))
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield timer.cancel
     finally:
         timer.cancel()
 

@@ -6,7 +6,10 @@ runs before each transaction and again after each commit, before it is acknowled
 
 A check compares devices and inodes, and the time and size of the database file. These change whenever SQLite moves
 pages from the log to the file (a checkpoint), but SQLite announces each checkpoint in the index of the log first: if
-the file has changed, and the index says that there was no checkpoint, another program has written to the file.
+the file has changed, and the index says that there was no checkpoint, another program has written to the file, unless
+its size and header are as before: then it was only touched, or replaced by an identical copy. The header holds a stamp
+that grows with each transaction of vseg (checksum.py), so it differs in any other state of the file. After a complete
+checkpoint, a stamp that is older than the last commit shows that an earlier file was copied over the result.
 
 The files are read through SQLite's own descriptors. Opening them again would be wrong: on POSIX systems, closing any
 descriptor of a file gives up all locks that the process holds on it, SQLite's included. On Windows, where the time of
@@ -23,11 +26,11 @@ from typing import Any
 from vseg.errors import VsegError
 from vseg.store import checksum
 
-# In the index of the log (https://sqlite.org/walformat.html): two copies of a header of 48 bytes, which has the salts
-# of the log at byte 32; then how many frames were moved to the file, 28 bytes of marks and locks, and how many frames
-# the last checkpoint wanted to move.
+# In the index of the log (https://sqlite.org/walformat.html): two copies of a header of 48 bytes, which has the number
+# of frames in the log at byte 16 and the salts of the log at byte 32; then how many frames were moved to the file, 28
+# bytes of marks and locks, and how many frames the last checkpoint wanted to move.
 INDEX_BYTES = 136
-SALTS, MOVED_AT, WANTED_AT = slice(32, 40), 96, 128
+FRAMES_AT, SALTS, MOVED_AT, WANTED_AT = 16, slice(32, 40), 96, 128
 _NUMBER = struct.Struct("=I")
 
 FileId = tuple[int, int]  # device and inode
@@ -56,11 +59,12 @@ class FileWatch:
         self.file, self.log, self.index = file, f"{file}-wal", f"{file}-shm"
         self._file_id = _get_id(file)
         self._log_ids: tuple[FileId | None, ...] | None = None  # of log and index; None if nobody writes
-        self._seen: tuple[FileState, _Checkpoints] | None = None
+        self._seen: tuple[FileState, bytes | None, _Checkpoints] | None = None  # with the header of the file
         self._header = _FileStart(checksum.HEADER_BYTES)
         self._index_start = _FileStart(INDEX_BYTES)
         self._lock = threading.Lock()
         self._overwritten = False
+        self._committed_stamp = 0  # of the last commit of this process
         self.is_log_deleted = False
         """Whether the last check found the log deleted, but not replaced: what it holds can still be rescued."""
 
@@ -80,6 +84,11 @@ class FileWatch:
         with self._lock:
             self._log_ids = self._seen = None
 
+    def note_commit(self, stamp: int) -> None:
+        """Note the stamp of a transaction that was committed."""
+        with self._lock:
+            self._committed_stamp = max(self._committed_stamp, stamp)
+
     def check(self) -> None:
         """Raise `VsegError` if the files are not those that were opened, or if another program has written to them."""
         if _get_id(self.file) != self._file_id:
@@ -94,8 +103,8 @@ class FileWatch:
         if self._overwritten:
             raise VsegError(
                 f"Another program has written to the database file {self.file} while it was in use, as when a backup "
-                f"is copied over it; stop vseg and keep a copy of the file and of {self.log}. If only the time of the "
-                "file was changed, start vseg again; else restore the newest backup to a new file."
+                f"is copied over it; stop vseg, keep a copy of the file and of {self.log}, and restore the newest "
+                "backup to a new file."
             )
 
     def _check_log(self) -> None:
@@ -117,31 +126,34 @@ class FileWatch:
         """Compare the file and the checkpoints with those of the last check, and remember them."""
         if self._log_ids is None:
             return
-        before = self._read_checkpoints()
+        seen = self._seen
+        before, frames = self._read_checkpoints()
         state = _get_state(self.file)
-        after = self._read_checkpoints()
+        is_touched = seen is None or state != seen[0]
+        header = self._header.read(self._file_id) if seen is None or is_touched else seen[1]
+        after, frames_after = self._read_checkpoints()
         if state is None or before is None or after is None:
             return  # deleted at this moment, which the next check reports, or not to be read on this system
-        seen, is_settled = self._seen, after.wanted == after.moved
-        if seen is not None and state != seen[0] and after == seen[1] and is_settled:
+        is_settled = after.wanted == after.moved
+        if is_touched and header is not None and checksum.is_present(header):  # a backup
             self._overwritten = True
-        if seen is None or state != seen[0]:
-            header = self._header.read(self._file_id)
-            if header is not None and checksum.is_present(
-                header
-            ):  # a backup: in a database in use there is none
-                self._overwritten = True
+        if seen is not None and is_touched and after == seen[2] and is_settled:
+            is_same = header is not None and (header, state[1]) == (seen[1], seen[0][1])
+            self._overwritten = self._overwritten or not is_same
+        is_complete = before == after and is_settled and frames == frames_after == after.moved
+        if is_complete and header is not None and checksum.read_stamp(header) < self._committed_stamp:
+            self._overwritten = True
         if before == after and is_settled:  # else a checkpoint may have written between the two
-            self._seen = state, after
+            self._seen = state, header, after
 
-    def _read_checkpoints(self) -> _Checkpoints | None:
+    def _read_checkpoints(self) -> tuple[_Checkpoints | None, int]:
+        """Return how far checkpoints have come, None if that cannot be read, and the number of frames in the log."""
         assert self._log_ids is not None
         index = self._index_start.read(self._log_ids[1])
         if index is None:
-            return None
-        return _Checkpoints(
-            index[SALTS], *_NUMBER.unpack_from(index, MOVED_AT), *_NUMBER.unpack_from(index, WANTED_AT)
-        )
+            return None, 0
+        moved, wanted, frames = (_NUMBER.unpack_from(index, at)[0] for at in (MOVED_AT, WANTED_AT, FRAMES_AT))
+        return _Checkpoints(index[SALTS], moved, wanted), frames
 
 
 class _FileStart:

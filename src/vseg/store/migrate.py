@@ -28,14 +28,18 @@ def migrate(db: "Database") -> str | None:
     str or None
         The revision before the update, or None if the tables were new or already up to date.
     """
-    if is_up_to_date(db):
-        return None
+    from vseg.store.database import log_long_wait
+
+    with log_long_wait(db.address):
+        if is_up_to_date(db):
+            return None
     from alembic import command
 
     config = _config()
-    with db.writing() as connection:
+    with log_long_wait(db.address) as stop_waiting, db.writing() as connection:
         if not db.is_sqlite:  # on SQLite the transaction itself is the lock
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK})
+        stop_waiting()  # what follows takes long on a busy computer, but nobody has locked the database
         revision = _read_revision(connection)
         _check_database(db, connection, revision)
         config.attributes["connection"] = connection

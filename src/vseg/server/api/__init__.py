@@ -1,7 +1,7 @@
-"""The researchers' API: scripts can do everything that the dashboard can.
+"""The researchers' API: scripts can do what the dashboard can.
 
-Every route needs the login's cookie or a personal token. With the cookie, requests that change something also need
-the header X-CSRF-Token.
+Every route needs the login's cookie or a personal token; creating tokens and removing researchers need the cookie. With
+the cookie, requests that change something also need the header X-CSRF-Token.
 
 studies                 create, list, preview, pause, close and reopen studies; links; the export
 participants            the progress of a study; one participant; erasing a participant
@@ -44,6 +44,8 @@ Everything that the dashboard shows and does.
 **From a script**: create a personal token on the page *Settings* and send it as `Authorization: Bearer vseg_…`:
 
     curl -H "Authorization: Bearer $TOKEN" {root}/studies/my-study/progress
+
+A token cannot create tokens or remove researchers.
 
 **From a browser**: the login's cookie is enough to read. Requests that change something also need the header
 `X-CSRF-Token` with the value `csrf_token` of `GET /me`.

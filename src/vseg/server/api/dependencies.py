@@ -49,6 +49,15 @@ def authenticate(request: Request) -> str:
     return name
 
 
+def require_login(request: Request, name: Annotated[str, Depends(authenticate)]) -> str:
+    """Return the name of the researcher, who must be logged in: a stolen token must not decide who has access."""
+    if auth.get_researcher_by_token(get_state(request).db, request) is not None:
+        raise HTTPException(
+            403, "A token cannot create tokens or remove researchers; log in and use the page Settings."
+        )
+    return name
+
+
 def find_study(
     request: Request, name: Annotated[str, Path(description="The study's name.", examples=["my-study"])]
 ) -> StudyRow:
@@ -57,6 +66,7 @@ def find_study(
 
 
 ResearcherName = Annotated[str, Depends(authenticate)]
+LoggedInName = Annotated[str, Depends(require_login)]
 RequestedStudy = Annotated[StudyRow, Depends(find_study)]
 
 

@@ -71,12 +71,15 @@ def get_progress(db: Database, session: SessionRow) -> SessionProgress:
     records = sorted((*answers, *event_rows), key=lambda row: row.seq)
     # The page's clock may be wrong, but by a constant offset since the page was last opened (perhaps on another device)
     # or the clock was set back. The record with the shortest way to the server gives the best estimate of the offset.
+    # If the clock was set forward by more than the session is old, the estimate is before its beginning: then the
+    # server's clock counts, as it does in any case for the latest time at which something can have happened.
     resets = [row.seq for before, row in pairwise(records) if row.at_ms < before.at_ms - CLOCK_RESET_MS]
     since = max((*resets, *(row.seq for row in resumed)), default=0)
     offset_ms = min((row.received_at_ms - row.at_ms for row in records if row.seq >= since), default=0)
 
     def happened_at_ms(row: Row) -> int:
-        return int(row.at_ms + offset_ms if row.seq >= since else row.received_at_ms)
+        at_ms = row.at_ms + offset_ms
+        return int(at_ms if row.seq >= since and at_ms >= session.started_at_ms else row.received_at_ms)
 
     items = range(len(session.trials))
     repeats = [(row.seq, json.loads(row.data).get("repeat")) for row in resumed]
