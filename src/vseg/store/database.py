@@ -389,8 +389,8 @@ def _check_links(name: str) -> None:
         if _has_content(write_ahead_log) and os.path.realpath(write_ahead_log) != f"{file}-wal":
             raise Conflict(
                 f"{write_ahead_log} lies beside {name}, which is a link to {file}, where SQLite does not read it; the "
-                f"log may hold responses that are stored nowhere else. Move {file} back to {name} in place of the link, "
-                "or move the log away."
+                f"log may hold responses that are stored nowhere else. Move {file} back to {name} in place of the "
+                "link, or move the log away."
             )
         name = os.path.join(os.path.dirname(name), os.readlink(name))
 

@@ -8,8 +8,8 @@ A check compares devices and inodes. The log lies beside the file itself, behind
 also keep its place and be no link there, and must have one name only: SQLite has a separate log for each hard link.
 
 Then a check compares the time and size of the database file. These change whenever SQLite moves pages from the log to
-the file (a checkpoint), but SQLite announces each checkpoint in the index of the log first: if the file has changed, and
-the index says that there was no checkpoint, another program has written to the file.
+the file (a checkpoint), but SQLite announces each checkpoint in the index of the log first: if the file has changed,
+and the index says that there was no checkpoint, another program has written to the file.
 
 The files are read through SQLite's own descriptors. Opening them again would be wrong: on POSIX systems, closing any
 descriptor of a file gives up all locks that the process holds on it, SQLite's included. On Windows, where the time of
@@ -18,6 +18,7 @@ an open file changes late, only the devices and inodes are compared.
 
 import os
 import sqlite3
+import stat
 import struct
 import threading
 from dataclasses import dataclass
@@ -187,16 +188,17 @@ def _list_descriptors() -> list[int]:
 def has_several_names(file: str) -> bool:
     """Return whether a file has hard links."""
     try:
-        return os.stat(file).st_nlink > 1
+        status = os.stat(file)
     except OSError:
         return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def several_names_message(file: str) -> str:
     """Return the message for a database file that has hard links."""
     return (
-        f"The database file {file} has another name (a hard link), and SQLite has a separate log for each name, so that "
-        "responses would be lost; delete every name but the one that is in use."
+        f"The database file {file} has another name (a hard link), and SQLite has a separate log for each name, so "
+        "that responses would be lost; delete every name but the one that is in use."
     )
 
 
