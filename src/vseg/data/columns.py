@@ -297,7 +297,8 @@ SESSIONS = (
         nullable=True,
     ),
     Column(
-        "catch_correct", "number", "Proportion of correct answers in catch trials; empty if there were none",
+        "catch_correct", "number",
+        "Proportion of correct answers in catch trials that were shown without flags; empty if there were none",
         nullable=True,
     ),
     Column("median_rt_ms", "number", "Median reaction time of the answers that count", "ms", nullable=True),
@@ -317,6 +318,7 @@ SESSIONS = (
     Column("vseg_version", "text", "Version of vseg that drew the trials"),
     Column(
         "too_fast", "boolean",
-        "Whether all answers arrived in less time than the trials take to be shown, by the server's clock",
+        "Whether the last answer arrived sooner after the session began than all trials take to be shown, by the "
+        "server's clock",
     ),
 )  # fmt: skip

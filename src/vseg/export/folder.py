@@ -232,6 +232,10 @@ def _summarise_session(
 ) -> Row:
     """Return the row of a session in the table of sessions."""
     last_events = {kind: json.loads(data) for kind, data in zip(events["kind"], events["data"], strict=True)}
+    # One that was not shown right says nothing about attention.
+    shown_catch = [
+        catch and not flags for catch, flags in zip(responses["catch"], responses["flags"], strict=True)
+    ]
     used_rts = [rt for rt, used in zip(responses["rt_ms"], responses["used"], strict=True) if used]
     return {
         "participant": session.participant,
@@ -245,7 +249,7 @@ def _summarise_session(
         "flagged": sum(map(bool, responses["flags"])),
         "answers_used": len(used_rts),
         "practice_correct": _proportion_correct(responses["correct"], responses["practice"]),
-        "catch_correct": _proportion_correct(responses["correct"], responses["catch"]),
+        "catch_correct": _proportion_correct(responses["correct"], shown_catch),
         "median_rt_ms": statistics.median(used_rts) if used_rts else None,
         "measured_refresh_hz": _get_number(last_events, "device", "refresh_hz"),
         "px_per_mm": _get_number(last_events, "distance", "px_per_mm"),

@@ -133,6 +133,7 @@ def _compute_sums(answers: Answers) -> SessionSums:
     )
     right = answers.correct == 1
     has_right_answer = answers.correct >= 0
+    catch = answers.catch & ~answers.flagged  # one that was not shown right says nothing about attention
     alike, repeats = _count_repeats(answers, sessions)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = same / used
@@ -143,8 +144,8 @@ def _compute_sums(answers: Answers) -> SessionSums:
         used=used,
         same=same,
         flagged=count(answers.flagged),
-        catch_right=count(answers.catch & right),
-        catch=count(answers.catch & has_right_answer),
+        catch_right=count(catch & right),
+        catch=count(catch & has_right_answer),
         practice_right=count(answers.practice & right),
         practice=count(answers.practice & has_right_answer),
         alike=alike,
