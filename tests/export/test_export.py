@@ -106,21 +106,24 @@ def test_all_answers_are_exported_and_the_last_valid_one_is_used(db, tmp_path):
     rows = [
         response(0, 0, practice=True), response(1, 1, catch=True, same=False), response(2, 2, flags="late blurred"),
         response(3, 3), response(4, 2, rt_ms=500.0), response(5, 3, same=False), response(6, 3, flags="hidden"),
+        response(7, 1, catch=True, same=True, flags="late"),
     ]  # fmt: skip
-    store.responses.append(db, begun.session.id, rows, [event(7)]).result()
+    store.responses.append(db, begun.session.id, rows, [event(8)]).result()
     folder = export_study(db, study, tmp_path / "out")
     table = read_responses(folder)
-    assert [row["seq"] for row in table] == list("0123456")
-    assert [row["used"] for row in table] == ["0", "0", "0", "0", "1", "1", "0"]
-    assert [row["correct"] for row in table] == ["1", "0", *[""] * 5]
-    assert [(row["x1"], row["y2"]) for row in table] == [("1.0", "9.0")] * 7
+    assert [row["seq"] for row in table] == list("01234567")
+    assert [row["used"] for row in table] == ["0", "0", "0", "0", "1", "1", "0", "0"]
+    assert [row["correct"] for row in table] == ["1", "0", *[""] * 5, "1"]
+    assert [(row["x1"], row["y2"]) for row in table] == [("1.0", "9.0")] * 8
     loaded = vseg.load(folder)
     assert loaded.same.tolist() == [True, False]
     assert loaded.rt_ms.tolist() == [500.0, 412.5]
     assert loaded.participants == [begun.session.participant]
     (session,) = read_sessions(folder)
-    assert (session["responses"], session["flagged"], session["answers_used"]) == ("7", "2", "2")
-    assert (session["practice_correct"], session["catch_correct"]) == ("1.0", "0.0")
+    assert (session["responses"], session["flagged"], session["answers_used"]) == ("8", "3", "2")
+    assert (session["practice_correct"], session["catch_correct"]) == ("1.0", "0.0"), (
+        "one flagged, not counted"
+    )
     assert (session["status"], session["finished_at_ms"]) == ("active", "")
 
 

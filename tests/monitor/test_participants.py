@@ -95,6 +95,13 @@ def test_a_careful_participant_has_no_reasons(db):
     assert summary.status == "completed"
 
 
+def test_catch_trials_that_were_not_shown_right_are_not_counted(db):
+    """Nobody could see them, so a right answer to them is no sign of attention."""
+    participant = take_part(db, same=by_pair, flags="late", complete=False)
+    summary = summarise(db)[2][participant]
+    assert (summary.catch.right, summary.catch.of, summary.used) == (0, 0, 0)
+
+
 def guessing(i, j, item):
     return np.random.default_rng(item).random() < 0.5
 

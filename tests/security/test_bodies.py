@@ -81,6 +81,18 @@ def test_bad_json_is_refused_in_a_sentence(world, path):
     assert world.stored() == before
 
 
+@pytest.mark.parametrize("path", [*ROUTES, *FORMS])
+def test_a_compressed_body_is_refused(world, path):
+    """It would be read, and perhaps stored, as if it were not compressed."""
+    who = {"Cookie": world.roles["researcher"].headers["Cookie"]} if path in FORMS else sender(world, path)
+    for encoding in ("gzip", "identity, gzip", "x"):
+        reply = world.server.client.post(path, content=b"{}", headers={**who, "Content-Encoding": encoding})
+        assert reply.status_code == 415, encoding
+        assert "Expected a body without compression" in reply.text
+    plain = world.server.client.post(path, content=b"{}", headers={**who, "Content-Encoding": "identity"})
+    assert plain.status_code != 415 or path in FORMS
+
+
 @pytest.mark.parametrize("path", ROUTES)
 def test_a_body_declared_too_large_is_refused_at_once(world, path):
     """The reply comes before the body, by its declared length; a body without one is refused while it is read."""

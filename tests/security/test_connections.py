@@ -233,6 +233,43 @@ def test_request_smuggling_is_refused(address, said):
         assert heard_until_the_end(connection).startswith(b"HTTP/1.1 400")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: gzip, chunked\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n0\r\n\r\n",
+    ],
+)
+def test_transfer_codings_but_chunked_are_refused(address, said):
+    """The body would be stored as it was sent, compressed."""
+    with closing(connected(address, f"POST /login HTTP/1.1\r\nHost: x\r\n{said}")) as connection:
+        assert_secured(heard_until_the_end(connection), 501)
+
+
+@pytest.mark.parametrize("coding", ["chunked", "Chunked"])
+def test_chunked_bodies_are_read(address, coding):
+    said = f"{HEAD}Transfer-Encoding: {coding}\r\nConnection: close\r\n\r\n0\r\n\r\n"
+    with closing(connected(address, said)) as connection:
+        assert heard_until_the_end(connection).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ("GET /health HTTP/1.1\r\n", b"400"),
+        ("GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n", b"400"),
+        ("GET /health HTTP/1.1\r\nHost: a\r\nhost: a\r\n", b"400"),
+        ("GET /health HTTP/1.0\r\nHost: a\r\nHost: b\r\n", b"400"),
+        ("GET /health HTTP/1.0\r\n", b"200"),
+        ("GET /health HTTP/1.1\r\nHost:\r\nConnection: close\r\n", b"200"),
+    ],
+)
+def test_a_request_has_one_host(address, said, status):
+    with closing(connected(address, f"{said}\r\n")) as connection:
+        assert heard_until_the_end(connection).startswith(b"HTTP/1.1 " + status)
+
+
 BODY = b'{"consented": true}'
 CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
 SMUGGLED = b"POST /smuggled HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
@@ -434,7 +471,7 @@ def test_requests_that_wait_for_a_response_are_few():
             await send({"type": "http.response.start", "status": 204, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
-    asked = "".join(f"GET /{number} HTTP/1.1\r\n\r\n" for number in range(1000)).encode()
+    asked = "".join(f"GET /{number} HTTP/1.1\r\nHost: x\r\n\r\n" for number in range(1000)).encode()
     with listening(answer_later, Unhurried) as address, closing(connected(address)) as connection:
         connection.sendall(asked)
         go_on.set()

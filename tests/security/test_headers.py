@@ -59,6 +59,23 @@ def test_every_route_and_every_error_has_the_headers(world):
     assert statuses >= {200, 301, 303, 307, 401, 403, 404, 405, 415}
 
 
+def test_only_the_browser_may_store_what_researchers_see(world):
+    """A cache between them must not, and a download is not stored at all."""
+    ann, stored = world.roles["researcher"], set()
+    values = {"study": "tiny", "name": "tiny", "image": "patches", "sha256": world.image, "k": 0, "kind": "png",
+              "number": 1, "participant": world.victim.state["participant"], "what": "x", "file": "nope"}  # fmt: skip
+    for method, path in sorted(world.routes()):
+        if method != "GET" or re.match(r"/?(s|static|pages|health|favicon.ico)\b", path):
+            continue
+        answer = world.ask(ann, "GET", path.format(**values))
+        caching = answer.headers["cache-control"]
+        assert "no-store" in caching or caching == "private, no-cache", path
+        stored.add(caching)
+    assert "private, no-cache" in stored
+    export = world.ask(ann, "GET", "api/studies/tiny/export.zip")
+    assert (export.status_code, export.headers["cache-control"]) == (200, "private, no-store")
+
+
 def test_files_and_too_large_requests_have_the_headers(world):
     nobody = world.roles["nobody"]
     for answer in (

@@ -85,7 +85,7 @@ def test_unchanged_maps_return_304(api):
     for path in ("maps.json", "maps.npz", "segmentation.png", "entropy.png", "probability-0.png"):
         first = api.get(f"studies/tiny/images/patches/{path}")
         headers = {"If-None-Match": first.headers["etag"]}
-        assert first.headers["cache-control"] == "no-cache"
+        assert first.headers["cache-control"] == "private, no-cache"
         assert api.get(f"studies/tiny/images/patches/{path}", headers=headers).status_code == 304
         assert api.get(f"studies/tiny/images/patches/{path}?smoothness=2", headers=headers).status_code == 200
         assert api.get(f"studies/tiny/images/patches/{path}?segments=3", headers=headers).status_code == 200

@@ -1,16 +1,22 @@
 """Test the API routes for studies and personal tokens."""
 
 import asyncio
+import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
 
 from researchers import log_in, run_server_with_api_client
-from servers import STUDY
+from servers import STUDY, run_server
 from vseg import store
 from vseg.errors import Conflict
 from vseg.server import http
+from vseg.server.api.studies import MAX_DRAWN_IMAGES
+from vseg.server.app import create_app
+from vseg.server.runner import create_uvicorn_server
 from vseg.server.simulated_participants import Simulations
 
 
@@ -75,13 +81,13 @@ def test_studies_are_read_one_at_a_time():
     """Each thread that computes delays participants."""
     begun, released = [], threading.Event()
 
-    def compute(number: int) -> int:
+    def compute(number: int, _: object) -> int:
         begun.append(number)
         released.wait()
         return number
 
     async def compute_together() -> list[int]:
-        calls = asyncio.gather(*(http.run_one_at_a_time(compute, number) for number in range(2)))
+        calls = asyncio.gather(*(http.run_one_at_a_time(partial(compute, number)) for number in range(2)))
         limiter = http._get_limiter(http._COMPUTING_LIMITER, 1)
         while len(begun) < 2 and not (begun and limiter.statistics().tasks_waiting):
             await asyncio.sleep(0)
@@ -90,6 +96,76 @@ def test_studies_are_read_one_at_a_time():
         return await calls
 
     assert asyncio.run(compute_together()) == [0, 1]
+
+
+def test_one_of_two_servers_creates_a_study(database_url):
+    """Both see that the name is free, then draw its images."""
+    with run_server_with_api_client(database_url) as first, run_server(database_url) as second:
+        token = {"Authorization": first.client.headers["Authorization"]}
+
+        def create(number: int) -> httpx.Response:
+            text = STUDY.replace('"tiny"', '"twice"').replace("A tiny study", f"Title {number}")
+            base = (first.server.base, second.base)[number % 2]
+            return httpx.post(
+                f"{base}api/studies", json={"text": text}, headers=token, timeout=60, trust_env=False
+            )
+
+        with ThreadPoolExecutor(4) as pool:
+            replies = list(pool.map(create, range(4)))
+        assert sorted(reply.status_code for reply in replies) == [201, 409, 409, 409]
+        (created,) = [reply.json()["title"] for reply in replies if reply.status_code == 201]
+        assert first.get("studies/twice").json()["title"] == created
+
+
+def make_large_study(images: int) -> str:
+    """Return a study with this number of textures, each of which takes a third of a second."""
+    textures = ", ".join(f'{{name = "i{k}", texture = "high", seed = {k}}}' for k in range(images))
+    return STUDY.replace('"tiny"', '"large"').replace('{name = "patches", colours = 2}', textures)
+
+
+def test_the_server_draws_few_images_for_a_study(sqlite_api):
+    refused = sqlite_api.post("studies", json={"text": make_large_study(MAX_DRAWN_IMAGES + 1)})
+    assert refused.status_code == 422
+    assert refused.json()["message"].startswith(f"A study created here has at most {MAX_DRAWN_IMAGES} images")
+
+
+def test_a_server_that_is_stopped_does_not_wait_for_images(tmp_path, caplog):
+    text, has_arrived, replies = make_large_study(MAX_DRAWN_IMAGES), threading.Event(), []
+    with store.open(f"sqlite:///{tmp_path}/vseg.db") as db:
+        store.researchers.set_password(db, "Ann", "no password at all")
+        token = store.tokens.create(db, "Ann", "tests")
+        app = create_app(db)
+
+        async def app_that_tells(scope, receive, send):
+            async def receive_and_tell():
+                message = await receive()
+                if message["type"] == "http.request" and not message.get("more_body"):
+                    has_arrived.set()
+                return message
+
+            await app(scope, receive_and_tell, send)
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            server = create_uvicorn_server(app_that_tells)
+            serving = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+            serving.start()
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}/api/studies"
+
+            def create() -> None:
+                headers = {"Authorization": f"Bearer {token}"}
+                replies.append(
+                    httpx.post(url, json={"text": text}, headers=headers, timeout=60, trust_env=False)
+                )
+
+            creating = threading.Thread(target=create)
+            creating.start()
+            assert has_arrived.wait(60)
+            server.should_exit = True
+            creating.join()
+            serving.join()
+        assert [(reply.status_code, reply.json()["message"]) for reply in replies] == [(503, http.STOPPING)]
+        assert store.studies.list_studies(db) == []
+    assert "CancelledError" not in caplog.text
 
 
 def test_bodies_are_read_after_the_login_is_checked(sqlite_api):

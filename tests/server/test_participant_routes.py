@@ -167,6 +167,24 @@ def test_completion_needs_all_records_and_items(server):
     assert codes[0]["completion_code"] == "THANKS42"
 
 
+def test_completion_needs_the_repeats_of_flagged_trials(server):
+    """As the page asks them: until one is shown right, three times at most."""
+    participant, seq = server.begin(), 0
+    server.let_time_pass()
+    for flags in ("late", "late hidden"):
+        items = range(participant.items)
+        assert participant.send(*(response(seq + n, n, flags=flags) for n in items)).status_code == 200
+        seq += participant.items
+        refused = participant.post("complete", {"count": seq})
+        assert (refused.status_code, refused.json()["reason"]) == (409, "unanswered")
+        assert refused.json()["message"].startswith(f"{participant.items} of {participant.items} trials")
+    half = participant.items // 2
+    participant.send(*(response(seq + n, n) for n in range(half)))
+    participant.send(*(response(seq + n, n, flags="late") for n in range(half, participant.items)))
+    completed = participant.post("complete", {"count": seq + participant.items})
+    assert completed.json()["completion_code"] == "THANKS42"
+
+
 def test_a_completed_session_refuses_new_records_only(server):
     participant = server.begin()
     count = participant.answer_all()

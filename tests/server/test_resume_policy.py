@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from hypothesis import given, strategies as st
 
-from vseg.server.resume_policy import MAX_ATTEMPTS, ResumePoint, find_resume_point, number_blocks
-from vseg.study.trials import Trials
+from vseg.server.resume_policy import ResumePoint, find_resume_point, number_blocks
+from vseg.study.trials import MAX_ATTEMPTS, Trials
 
 
 def make_trials(*rows: tuple[bool, str, int, bool]) -> Trials:

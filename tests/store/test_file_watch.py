@@ -12,7 +12,7 @@ import pytest
 
 from stored_sessions import begin_session, register_study, response
 from vseg import store
-from vseg.errors import VsegError
+from vseg.errors import Conflict, VsegError
 
 CHECKPOINT = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(sys.argv[2])"
 CRASH = """
@@ -301,3 +301,96 @@ def test_reading_needs_no_log(answers):
         with db.reading() as connection:
             assert connection.exec_driver_sql("SELECT count(*) FROM studies").scalar() == 1
         db.check_file_in_place()
+
+
+def test_a_database_opened_by_a_link_has_its_log_watched(tmp_path):
+    """SQLite keeps the log beside the file itself, not beside the link."""
+    (tmp_path / "real").mkdir()
+    file, link = tmp_path / "real" / "x.db", tmp_path / "link.db"
+    link.symlink_to(file)
+    with store.open(f"sqlite:///{link}") as db:
+        answers = Answers(db, file)
+        assert answers.store(5) is None
+        Path(f"{file}-wal").unlink()
+        assert f"{file}-wal or {file}-shm, was deleted" in str(answers.store())
+        db._log_rescue.join()
+        shutil.copyfile(file, tmp_path / "crashed.db")  # what a crash would leave
+    with store.open(f"sqlite:///{tmp_path}/crashed.db") as db, db.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM responses").scalar() == 5
+
+
+@pytest.mark.parametrize("where", ["link", "relative link", "link to a link"])
+def test_a_link_to_the_database_in_its_place(answers, tmp_path, where):
+    """The link leads to the same inode, but SQLite would look for the log beside the file that it names."""
+    moved = tmp_path / "moved.db"
+    assert answers.store(5) is None
+    answers.file.rename(moved)
+    if where == "link to a link":
+        (tmp_path / "between.db").symlink_to(moved)
+        answers.file.symlink_to(tmp_path / "between.db")
+    else:
+        answers.file.symlink_to(moved.name if where == "relative link" else moved)
+    error = answers.store()
+    assert type(error) is VsegError, "a page sends it again"
+    assert f"{answers.file} was moved, replaced or deleted" in str(error)
+    with pytest.raises(
+        Conflict, match=f"{answers.file}-wal lies beside {answers.file}, which is a link to {moved}"
+    ):
+        store.open(f"sqlite:///{answers.file}")
+    answers.file.unlink()
+    moved.rename(answers.file)
+    assert answers.store() is None
+
+
+def test_a_link_that_leads_to_another_database_later(answers, tmp_path):
+    link, other = tmp_path / "link.db", tmp_path / "other.db"
+    link.symlink_to(answers.file)
+    store.open(f"sqlite:///{other}").close()
+    with store.open(f"sqlite:///{link}") as db:
+        link.unlink()
+        link.symlink_to(other)
+        with pytest.raises(VsegError, match=f"{link} was moved, replaced or deleted"):
+            db.check_file_in_place()
+
+
+def test_a_link_beside_the_log_of_the_file_it_names(answers, tmp_path):
+    """Links to the log itself, and to folders, hide nothing."""
+    link, folder = tmp_path / "link.db", tmp_path / "folder"
+    assert answers.store(5) is None
+    link.symlink_to(answers.file)
+    Path(f"{link}-wal").symlink_to(f"{answers.file}-wal")
+    folder.symlink_to(tmp_path)
+    for name in (link, folder / answers.file.name):
+        with store.open(f"sqlite:///{name}") as db, db.reading() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM responses").scalar() == 5
+
+
+def test_a_missing_file_behind_a_link_whose_log_exists(tmp_path):
+    file, link = tmp_path / "x.db", tmp_path / "link.db"
+    Path(f"{file}-wal").write_bytes(b"answers")
+    link.symlink_to(file)
+    with pytest.raises(Conflict, match=f"{file}-wal exists, but its database {link} is missing or empty"):
+        store.open(f"sqlite:///{link}")
+
+
+def test_a_file_with_two_names_is_not_opened(tmp_path):
+    """Two servers by two names would each have a log, and overwrite the pages of the other."""
+    file, second = tmp_path / "vseg.db", tmp_path / "second.db"
+    store.open(f"sqlite:///{file}").close()
+    second.hardlink_to(file)
+    for name in (file, second):
+        with pytest.raises(Conflict, match=rf"{name} has another name \(a hard link\)"):
+            store.open(f"sqlite:///{name}")
+    second.unlink()
+    store.open(f"sqlite:///{file}").close()
+
+
+def test_nothing_is_acknowledged_while_the_file_has_two_names(answers, tmp_path):
+    second = tmp_path / "second.db"
+    assert answers.store() is None
+    second.hardlink_to(answers.file)
+    error = answers.store()
+    assert type(error) is VsegError, "a page sends it again"
+    assert "has another name (a hard link)" in str(error)
+    second.unlink()
+    assert answers.store() is None

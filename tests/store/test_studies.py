@@ -1,4 +1,5 @@
 import hashlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -48,6 +49,37 @@ def test_an_image_belongs_to_its_study(db):
     first, second = register_study(db, "a", name="first"), register_study(db, "ab", name="second")
     with pytest.raises(NotFound, match="no such image"):
         store.studies.get_image(db, first.id, second.images["b"].sha256)
+
+
+def test_a_new_study_replaces_none_of_the_same_name(db):
+    first = register(db, make_study_text())
+    text = make_study_text("abc", participants=9)
+    with pytest.raises(Conflict, match="There is already a study 'small'; choose another name") as refused:
+        store.studies.register(db, text, parse_study(text), make_images("abc"), must_be_new=True)
+    assert refused.value.reason == "exists"
+    assert store.studies.get_study(db, "small") == first
+
+
+def test_of_new_studies_of_the_same_name_created_at_once_one_is_stored(database_url):
+    """By several processes: each sees that the name is free, then draws the images, then stores the study."""
+    with store.open(database_url) as one, store.open(database_url) as two:
+        for number in range(5):
+            texts = [make_study_text("a", name=f"new-{number}", participants=2 + k) for k in range(4)]
+            ready = threading.Barrier(len(texts))
+
+            def create(k: int, texts=texts, ready=ready) -> str | None:
+                study, db = parse_study(texts[k]), (one, two)[k % 2]
+                store.studies.check_name_is_free(db, study.name)
+                ready.wait()
+                try:
+                    row = store.studies.register(db, texts[k], study, make_images("a"), must_be_new=True)
+                except Conflict:
+                    return None
+                return row.text
+
+            with ThreadPoolExecutor(len(texts)) as pool:
+                created = [text for text in pool.map(create, range(len(texts))) if text is not None]
+            assert created == [store.studies.get_study(one, f"new-{number}").text]
 
 
 def test_study_without_sessions_can_be_replaced(db):

@@ -14,10 +14,10 @@ from vseg.bots.client import Refusal, StudyClient
 from vseg.bots.pair_source import PairSource, split_blocks
 from vseg.bots.perception import Perception
 from vseg.observers import ReactionTimes
+from vseg.study.trials import MAX_ATTEMPTS
 
 BATCH_SIZE = 100  # records in a request
 POLL_S = 0.02
-MAX_TRIES = 3  # of one item; then its flagged answer stands
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Outbox:
 
     async def complete(self) -> dict[str, Any]:
         """Complete the session and return the server's reply; records that the server misses are sent again."""
-        for _ in range(MAX_TRIES):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 return await self._post_completion()
             except Refusal as refusal:
@@ -127,7 +127,7 @@ async def take_part(
             record = screen.trial(item, bool(rng.random() < q), q, is_flagged)
             outbox.add({**record, "chosen": is_chosen})
             answers, flags, chosen = answers + 1, flags + is_flagged, chosen + is_chosen
-            if is_flagged and tries[item] < MAX_TRIES:
+            if is_flagged and tries[item] < MAX_ATTEMPTS:
                 queue.append(item)
             if pace:
                 await asyncio.sleep(pace * screen.last_ms / 1000)

@@ -343,6 +343,7 @@ SESSIONS = (
     Column("vseg_version", "text", "Version of vseg that drew the trials"),
     Column(
         "too_fast", "boolean",
-        "Whether all answers arrived in less time than the trials take to be shown, by the server's clock",
+        "Whether the last answer arrived sooner after the session began than all trials take to be shown, by the "
+        "server's clock",
     ),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from contextlib import ExitStack, asynccontextmanager, closing, nullcontext
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -13,7 +14,7 @@ from starlette.types import ASGIApp
 from vseg import store
 from vseg.errors import InvalidInput, NotFound
 from vseg.server import error_pages, html, participant_routes
-from vseg.server.headers import PathPrefix, SecurityHeaders
+from vseg.server.headers import PathPrefix, PrivateCaching, SecurityHeaders
 from vseg.server.health import health, watch_database
 from vseg.server.lazy_app import LazyApp
 from vseg.server.pair_scheduler import PairScheduler
@@ -147,7 +148,11 @@ def _create_researchers_app(
         Route("/api/", dashboard.api_page),
         Mount("/api", api.build_api(db, logins, live_data, groups)),
     ]
-    app = Starlette(routes=routes, exception_handlers=error_pages.build_handlers(dashboard.menu_values))
+    app = Starlette(
+        routes=routes,
+        exception_handlers=error_pages.build_handlers(dashboard.menu_values),
+        middleware=[Middleware(PrivateCaching)],
+    )
     app.state.db, app.state.logins, app.state.login_attempts = db, logins, auth.LoginAttempts()
     app.state.simulations, app.state.report = groups, report
     app.state.live_data, app.state.overviews = live_data, dashboard.OverviewCache(db, live_data)

@@ -16,6 +16,7 @@ from vseg import store
 from vseg.errors import NotFound
 from vseg.server import auth
 from vseg.server.dashboard.context import render_page, require_login
+from vseg.server.headers import DOWNLOAD
 from vseg.server.simulated_participants import Simulations
 from vseg.store.studies import StudyRow
 from vseg.study import pictures
@@ -107,7 +108,7 @@ async def report(request: Request) -> Response:
     file = folder / "report" / "report.html"
     is_finished = folder in _finished  # read before the file, which may be written in between
     if file.is_file():
-        return FileResponse(file, headers=REPORT_POLICY)
+        return FileResponse(file, headers={**REPORT_POLICY, **DOWNLOAD})
     if is_finished:
         return await render_page(
             request, "error.html", status=404, heading="There is no report", message=REPORT_FAILED

@@ -21,7 +21,10 @@ ENCODED_SECURITY_HEADERS = [
 # Only where a request came by HTTPS, as the proxy says: a year, without subdomains, which may have other servers.
 STRICT_TRANSPORT = [(b"strict-transport-security", b"max-age=31536000")]
 NO_CACHE = [(b"cache-control", b"no-cache")]
+PRIVATE = [(b"cache-control", b"private, no-cache")]
 NO_STORE = [(b"cache-control", b"no-store")]
+DOWNLOAD = {"Cache-Control": "private, no-store"}
+"""For files with participants' data: their ETag would allow browsers and proxies to store them."""
 
 
 class SecurityHeaders:
@@ -44,6 +47,25 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(_replace_nul(scope), receive, send_with_headers)
+
+
+class PrivateCaching:
+    """Lets only the browser itself store what researchers see, if it revalidates it: a proxy must not."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer through the inner app."""
+
+        async def send_with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                if b"etag" in present and b"cache-control" not in present:
+                    message["headers"] = [*message["headers"], *PRIVATE]
+            await send(message)
+
+        await self.app(scope, receive, send_with_header)
 
 
 def _replace_nul(scope: Scope) -> Scope:

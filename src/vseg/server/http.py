@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
 from itertools import pairwise
@@ -21,6 +22,7 @@ from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
 MAX_SMALL_BODY_BYTES = 8_192
 MAX_QUOTE_LENGTH = 60
 MAX_SIZE_DIGITS = 18
+STOPPING = "The server is being stopped; try again when it runs again."
 DATABASE_UNAVAILABLE = "The server cannot reach its database right now; try again in a moment."
 
 STATUS_CODES: dict[type[Exception], int] = {
@@ -35,6 +37,7 @@ DATABASE_THREADS = 40
 # One per event loop.
 _DATABASE_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-database-threads")
 _COMPUTING_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("vseg-computing-thread")
+_STOPPING: RunVar[threading.Event] = RunVar("vseg-stopping")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,13 +54,33 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwa
     return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=limiter)
 
 
-async def run_one_at_a_time(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_one_at_a_time(function: Callable[[Callable[[], None]], T]) -> T:
     """Run a function that computes for long in a thread, after the others that were passed to this function.
 
-    Every thread that computes delays the requests of participants, and those that wait occupy no thread.
+    Every thread that computes delays the requests of participants, and those that wait occupy no thread. The function
+    is given another one to call now and then, which raises 503 once the server is being stopped.
     """
-    limiter = _get_limiter(_COMPUTING_LIMITER, 1)
-    return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=limiter)
+    limiter, stopping = _get_limiter(_COMPUTING_LIMITER, 1), _get_stopping()
+
+    def check_running() -> None:
+        if stopping.is_set():
+            raise HTTPException(503, STOPPING, {"Retry-After": "5"})
+
+    return await anyio.to_thread.run_sync(lambda: function(check_running), limiter=limiter)
+
+
+def announce_stop() -> None:
+    """End what `run_one_at_a_time` computes; call it in the event loop of a server that is being stopped."""
+    _get_stopping().set()
+
+
+def _get_stopping() -> threading.Event:
+    try:
+        return _STOPPING.get()
+    except LookupError:
+        stopping = threading.Event()
+        _STOPPING.set(stopping)
+        return stopping
 
 
 def _get_limiter(variable: RunVar[anyio.CapacityLimiter], threads: int) -> anyio.CapacityLimiter:
@@ -70,7 +93,14 @@ def _get_limiter(variable: RunVar[anyio.CapacityLimiter], threads: int) -> anyio
 
 
 async def read_body(request: Request, max_bytes: int = MAX_SMALL_BODY_BYTES) -> bytes:
-    """Return the body of a request; raise 413 as soon as it is larger than `max_bytes`."""
+    """Return the body of a request; raise 413 as soon as it is larger than `max_bytes`, 415 if it is compressed."""
+    encodings = ", ".join(request.headers.getlist("content-encoding")).lower()
+    if encodings not in ("", "identity"):
+        raise HTTPException(
+            415,
+            f"Expected a body without compression, got Content-Encoding {encodings!r:.60}; leave it out.",
+            {"Accept-Encoding": "identity"},
+        )
     _check_size(request.headers.get("content-length", "0"), max_bytes)
     parts, size = [], 0
     try:

@@ -27,7 +27,7 @@ from vseg.server.html import render_template
 from vseg.server.http import error_response, read_json, run_in_thread
 from vseg.server.pair_scheduler import PairScheduler
 from vseg.server.records import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
-from vseg.server.resume_policy import MAX_ATTEMPTS, Answers, ResumePoint, find_resume_point
+from vseg.server.resume_policy import Answers, ResumePoint, find_resume_point
 from vseg.server.session_cache import CachedSession, SessionCache
 from vseg.server.session_choices import ChoicesMessage, SessionChoices
 from vseg.server.session_loader import SessionLoader
@@ -181,7 +181,7 @@ async def get_study(request: Request) -> Response:
         "open": reason is None,
         "reason": reason,
         "blocks": study.study.design.blocks,
-        "tries": MAX_ATTEMPTS,
+        "tries": trials.MAX_ATTEMPTS,
         "texts": study.study.all_texts,
         "prolific": study.study.prolific is not None,
         "prolific_required": bool(study.study.prolific and study.study.prolific.required),

@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from vseg.study.trials import Trials
-
-MAX_ATTEMPTS = 3
+from vseg.study.trials import MAX_ATTEMPTS, Trials
 
 Answers = Iterable[tuple[int, int, str]]
 """(seq, item, flags) of each answer."""

@@ -29,6 +29,7 @@ from vseg._support.subprocesses import exit_with_parent, start_python
 from vseg.errors import VsegError
 from vseg.server import precompile
 from vseg.server.app import create_app
+from vseg.server.http import announce_stop
 from vseg.server.log_throttle import LOG_THROTTLE
 from vseg.server.simulated_participants import Simulations
 from vseg.server.timeouts import TimeoutProtocol
@@ -180,10 +181,14 @@ class _Server(uvicorn.Server):
             timer.start()
         super().handle_exit(sig, frame)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        announce_stop()
+        await super().shutdown(sockets)
+
     def _exit_now(self) -> None:
         log.error(
-            "Stopped without waiting any longer for the database, which does not answer or is being vacuumed; records "
-            "were acknowledged only after they were committed."
+            "Stopped without waiting any longer for what was in progress, such as a database that does not answer or "
+            "is being vacuumed; records were acknowledged only after they were committed."
         )
         os._exit(1)
 

@@ -122,6 +122,7 @@ class TimeoutProtocol(HttpToolsProtocol):
             return
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
             self._refuse_while_parsing(431, HEAD_TOO_LONG)
+        self._check_framing()
         self._set_read_timer(self.body_timeout_s)
         super().on_headers_complete()
         self._in_head = False
@@ -130,6 +131,20 @@ class TimeoutProtocol(HttpToolsProtocol):
             self._is_over = True
             self._set_read_timer(None)
             raise httptools.HttpParserError(TOO_MANY_AT_ONCE)
+
+    def _check_framing(self) -> None:
+        """Refuse a request that others on its way may read differently: what it is for, and where its body ends."""
+        values = {
+            name: [value for other, value in self.headers if other == name]
+            for name in (b"host", b"transfer-encoding")
+        }
+        hosts, codings = len(values[b"host"]), b",".join(values[b"transfer-encoding"]).strip().lower()
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
+            self._refuse_while_parsing(400, f"Expected one Host header, got {hosts or 'none'}.")
+        if codings not in (b"", b"chunked"):  # httptools takes the chunks for the body, still compressed
+            self._refuse_while_parsing(
+                501, "Expected no Transfer-Encoding but chunked; send the body as it is."
+            )
 
     def on_body(self, body: bytes) -> None:
         """Count the bytes of a body."""

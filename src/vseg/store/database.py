@@ -1,6 +1,7 @@
 """Open a database, and read and write it in transactions."""
 
 import logging
+import os
 import re
 import sqlite3
 import threading
@@ -18,7 +19,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import checksum
-from vseg.store.file_watch import FileWatch
+from vseg.store.file_watch import FileWatch, has_several_names, several_names_message
 from vseg.store.migrate import HEAD, migrate
 from vseg.store.schema import images, researchers, responses, sessions, studies
 from vseg.store.writer import Writer
@@ -26,6 +27,7 @@ from vseg.store.writer import Writer
 LOCK_TIMEOUT_S = 30  # how long a write waits for another process to finish writing
 LOG_WAIT_AFTER_S = 2  # a longer wait is logged
 READ_CONNECTIONS = 4
+MAX_LINKS = 40  # symbolic links that lead to a file; systems follow no more
 SET_LOCK_TIMEOUT = (
     f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', false) "
     "WHERE current_setting('lock_timeout') = '0'"
@@ -68,6 +70,7 @@ def open(url: str, *, must_exist: bool = False, update_schema: bool = True) -> "
     """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
+        _check_links(describe_url(parsed))
         _create_private_file(describe_url(parsed), must_exist)
     db = Database(parsed)
     try:
@@ -94,12 +97,17 @@ class Database:
         self.was_readable = False  # set by open() once the tables were read
         self._is_closed = False
         self.is_sqlite = url.get_backend_name() == "sqlite"
-        self._file_watch = FileWatch(self.address) if self.is_sqlite else None
+        self.file = os.path.realpath(self.address) if self.is_sqlite else ""
+        """The SQLite file itself, behind all links: its log lies beside it. Empty for PostgreSQL."""
+        self._file_watch = FileWatch(self.file, self.address) if self.is_sqlite else None
         self._log_rescue: threading.Thread | None = None
         self._is_log_rescued = False
         self._rescue_lock = threading.Lock()
         options = _sqlite_options() if self.is_sqlite else _postgresql_options()
-        self._reading, self._writing = (create_engine(url, hide_parameters=True, **each) for each in options)
+        opened = url.set(database=self.file) if self.is_sqlite else url
+        self._reading, self._writing = (
+            create_engine(opened, hide_parameters=True, **each) for each in options
+        )
         if self.is_sqlite:
             _configure_sqlite(self._reading, "BEGIN", "PRAGMA query_only = ON")
             # Reading leaves every byte of the file unchanged, since it may be a backup. Writing clears the backup's
@@ -371,12 +379,37 @@ def parse_url(text: str) -> URL:
     return url.set(drivername="sqlite+pysqlite")
 
 
+def _check_links(name: str) -> None:
+    """Raise `Conflict` if the file has hard links, or if a log lies beside a symbolic link to it.
+
+    SQLite takes the log beside the file itself, so it would neither find that log nor store what it holds.
+    """
+    file = os.path.realpath(name)
+    if has_several_names(file):
+        raise Conflict(several_names_message(name))
+    for _ in range(MAX_LINKS):
+        if not os.path.islink(name):
+            return
+        write_ahead_log = Path(f"{name}-wal")
+        if _has_content(write_ahead_log) and os.path.realpath(write_ahead_log) != f"{file}-wal":
+            raise Conflict(
+                f"{write_ahead_log} lies beside {name}, which is a link to {file}, where SQLite does not read it; the "
+                f"log may hold responses that are stored nowhere else. Move {file} back to {name} in place of the "
+                "link, or move the log away."
+            )
+        name = os.path.join(os.path.dirname(name), os.readlink(name))
+
+
+def _has_content(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
 def _create_private_file(file: str, must_exist: bool) -> None:
     """Create a new SQLite file that only its owner can read, since it may hold identities; leave an existing one."""
-    if Path(file).exists() and Path(file).stat().st_size:
+    if _has_content(Path(file)):
         return
-    write_ahead_log = Path(f"{file}-wal")
-    if write_ahead_log.exists() and write_ahead_log.stat().st_size:  # SQLite would discard it
+    write_ahead_log = Path(f"{os.path.realpath(file)}-wal")
+    if _has_content(write_ahead_log):  # SQLite would discard it
         raise Conflict(
             f"{write_ahead_log} exists, but its database {file} is missing or empty; the log may hold responses that "
             "are stored nowhere else. Put the database back next to it, or move the log away too."

@@ -4,7 +4,10 @@ SQLite itself does not notice. If the write-ahead log (-wal) or its index (-shm)
 gone with the process. If another file is copied over the database, what it held is gone at once. So `FileWatch.check`
 runs before each transaction and again after each commit, before it is acknowledged.
 
-A check compares devices and inodes, and the time and size of the database file. These change whenever SQLite moves
+A check compares devices and inodes. The log lies beside the file itself, behind all symbolic links, so the file must
+also keep its place and be no link there, and must have one name only: SQLite has a separate log for each hard link.
+
+Then a check compares the time and size of the database file. These change whenever SQLite moves
 pages from the log to the file (a checkpoint), but SQLite announces each checkpoint in the index of the log first: if
 the file has changed, and the index says that there was no checkpoint, another program has written to the file, unless
 its size and header are as before: then it was only touched, or replaced by an identical copy. The header holds a stamp
@@ -18,6 +21,7 @@ an open file changes late, only the devices and inodes are compared.
 
 import os
 import sqlite3
+import stat
 import struct
 import threading
 from dataclasses import dataclass
@@ -52,11 +56,14 @@ class FileWatch:
     Parameters
     ----------
     file : str
-        The database file; it must exist.
+        The database file itself, behind all symbolic links; it must exist.
+    name : str
+        The name by which it was opened, perhaps a link to it.
     """
 
-    def __init__(self, file: str):
+    def __init__(self, file: str, name: str):
         self.file, self.log, self.index = file, f"{file}-wal", f"{file}-shm"
+        self.name = name
         self._file_id = _get_id(file)
         self._log_ids: tuple[FileId | None, ...] | None = None  # of log and index; None if nobody writes
         self._seen: tuple[FileState, bytes | None, _Checkpoints] | None = None  # with the header of the file
@@ -91,11 +98,14 @@ class FileWatch:
 
     def check(self) -> None:
         """Raise `VsegError` if the files are not those that were opened, or if another program has written to them."""
-        if _get_id(self.file) != self._file_id:
+        # Behind a link that took the place of the file there is the same inode, but no log.
+        if not self._file_id == _get_id(self.name) == _get_id(self.file, follow_symlinks=False):
             raise VsegError(
-                f"The database file {self.file} was moved, replaced or deleted while it was in use; put it back "
+                f"The database file {self.name} was moved, replaced or deleted while it was in use; put it back "
                 f"together with {self.log}, or restart vseg with the database that you want to use."
             )
+        if has_several_names(self.file):
+            raise VsegError(several_names_message(self.name))
         with self._lock:
             self.is_log_deleted = False
             self._note_changes()  # first: a deleted log must not be written to a file that was overwritten
@@ -187,10 +197,27 @@ def _list_descriptors() -> list[int]:
         return []
 
 
-def _get_id(file: str | int) -> FileId | None:
-    """Return the device and inode of a file or descriptor, or None if it does not exist."""
+def has_several_names(file: str) -> bool:
+    """Return whether a file has hard links."""
     try:
         status = os.stat(file)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def several_names_message(file: str) -> str:
+    """Return the message for a database file that has hard links."""
+    return (
+        f"The database file {file} has another name (a hard link), and SQLite has a separate log for each name, so "
+        "that responses would be lost; delete every name but the one that is in use."
+    )
+
+
+def _get_id(file: str | int, *, follow_symlinks: bool = True) -> FileId | None:
+    """Return the device and inode of a file or descriptor, or None if it does not exist."""
+    try:
+        status = os.stat(file, follow_symlinks=follow_symlinks)
     except OSError:
         return None
     return status.st_dev, status.st_ino

@@ -63,8 +63,20 @@ class StudyRow:
         return None if stored is None else _load_maps(stored)
 
 
-def register(db: Database, text: str, study: Study, pictures: "Mapping[str, Picture]") -> StudyRow:
+def check_name_is_free(db: Database, name: str) -> None:
+    """Raise `Conflict` if there is a study of this name, before its images are drawn; `register` decides."""
+    with db.reading() as connection:
+        if connection.execute(_select_study(name)).one_or_none() is not None:
+            raise _name_taken_error(name)
+
+
+def register(
+    db: Database, text: str, study: Study, pictures: "Mapping[str, Picture]", *, must_be_new: bool = False
+) -> StudyRow:
     """Store a study and its images, or replace those of a study without sessions; return the stored study.
+
+    With `must_be_new`, nothing is replaced: `Conflict` is raised if there is already a study of this name, also if it
+    was created by another process at the same time.
 
     If the study already has sessions, `Conflict` is raised unless it is unchanged. Generated images are then taken from
     the database, so that a new version that draws them slightly differently does not change a running study.
@@ -86,6 +98,8 @@ def register(db: Database, text: str, study: Study, pictures: "Mapping[str, Pict
                 return _load_row(db, connection, study.name)
             # Another worker, started at the same time, has stored the study first.
             old = connection.execute(_select_study(study.name).with_for_update()).one()
+        if must_be_new:
+            raise _name_taken_error(study.name)
         if old.frozen_at_ms is not None:
             _check_unchanged(connection, old, study, pictures)
         elif old.digest != digest or old.text != text:
@@ -191,6 +205,10 @@ def parse_stored_study(name: str, text: str) -> Study:
 
 def _select_study(name: str) -> Select[Any]:
     return select(studies).where(studies.c.name == name)
+
+
+def _name_taken_error(name: str) -> Conflict:
+    return Conflict(f"There is already a study {name!r}; choose another name.", "exists")
 
 
 def _unknown_study_error(connection: Connection, name: str) -> NotFound:

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -40,7 +41,9 @@ class Picture:
     truth: Maps | None
 
 
-def render_pictures(study: Study, folder: str | Path) -> dict[str, Picture]:
+def render_pictures(
+    study: Study, folder: str | Path, *, before_each: Callable[[], None] = lambda: None
+) -> dict[str, Picture]:
     """Render every picture of a study.
 
     With practice or catch trials there is an additional picture called "practice": coloured areas with known maps.
@@ -50,6 +53,8 @@ def render_pictures(study: Study, folder: str | Path) -> dict[str, Picture]:
     study : Study
     folder : str or Path
         The folder of the study file, to which the paths of image files are relative.
+    before_each : callable
+        Called before each picture, which takes up to half a second; it may raise to give up.
 
     Returns
     -------
@@ -71,7 +76,10 @@ def render_pictures(study: Study, folder: str | Path) -> dict[str, Picture]:
     """
     layout = study.layout.build()
     _check_files(study, Path(folder))
-    pictures = {image.name: _render_picture(study, image, layout, Path(folder)) for image in study.images}
+    pictures = {}
+    for image in study.images:
+        before_each()
+        pictures[image.name] = _render_picture(study, image, layout, Path(folder))
     if study.practice.trials or study.catch.per_block:
         labels, _ = practice_labels(layout)
         truth = Maps.one_hot(layout, labels, len(PRACTICE_COLOURS))

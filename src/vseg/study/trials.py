@@ -24,6 +24,7 @@ from vseg.study.pictures import PRACTICE_PX, practice_labels
 from vseg.study.schema import Study
 from vseg.study.sections import PRACTICE_IMAGE, DesignSection
 
+MAX_ATTEMPTS = 3  # of a trial that is never shown right; then its flagged answer stands
 # The design of an adaptive study's first pairs, and of trials whose pair was not chosen in time.
 FALLBACK = "covering"
 

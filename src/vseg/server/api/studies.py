@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from vseg import store
 from vseg._support.temporary_folders import temporary_folder
-from vseg.errors import Conflict, InvalidInput, NotFound
+from vseg.errors import InvalidInput
 from vseg.server import http, participant_routes
 from vseg.server.api.dependencies import RequestedStudy, describe_json_body, get_state
 from vseg.server.api.schemas import (
@@ -29,6 +29,7 @@ from vseg.server.api.schemas import (
     StudySummary,
 )
 from vseg.server.compression import json_response
+from vseg.server.headers import DOWNLOAD
 from vseg.server.resume_policy import ResumePoint
 from vseg.store.sessions import SessionRow
 from vseg.store.sessions.assignment import preview_units
@@ -37,6 +38,9 @@ from vseg.study import pictures
 from vseg.study.schema import LARGEST_FILE, parse_study
 
 MAX_BODY_BYTES = LARGEST_FILE * 6 + 100  # JSON may write a character as \\u1234
+MAX_DRAWN_IMAGES = (
+    32  # of 512 x 512 pixels: others who create a study wait for them, about ten seconds at most
+)
 
 router = APIRouter(tags=["studies"])
 
@@ -59,9 +63,9 @@ async def create_study(request: Request) -> StudySummary:
     """
     text = (await http.read_json(request, NEW_STUDY, MAX_BODY_BYTES)).text
 
-    def create() -> StudySummary:
+    def create(check_running: Callable[[], None]) -> StudySummary:
         db = get_state(request).db
-        return summarise_study_row(db, register_study(db, text), request)
+        return summarise_study_row(db, register_study(db, text, check_running), request)
 
     return await http.run_one_at_a_time(create)
 
@@ -154,26 +158,31 @@ def export_study(request: Request, row: RequestedStudy) -> FileResponse:
         export.write_dataset(get_state(request).db, row, folder / row.name)
         file = shutil.make_archive(str(folder / "export"), "zip", root_dir=folder, base_dir=row.name)
         cleanup = BackgroundTask(stack.pop_all().close)
-    return FileResponse(file, media_type="application/zip", filename=f"{row.name}.zip", background=cleanup)
+    return FileResponse(
+        file, headers=DOWNLOAD, media_type="application/zip", filename=f"{row.name}.zip", background=cleanup
+    )
 
 
-def register_study(db: store.Database, text: str) -> StudyRow:
+def register_study(db: store.Database, text: str, check_running: Callable[[], None]) -> StudyRow:
     """Store a new study from the text of its file; raise `Conflict` if its name is taken.
 
-    Call it with `http.run_one_at_a_time`: it computes for up to a second.
+    Call it with `http.run_one_at_a_time`: it computes for up to half a second for each image.
     """
     study = parse_study(text, "The study file")
+    if len(study.images) > MAX_DRAWN_IMAGES:
+        raise InvalidInput(
+            f"A study created here has at most {MAX_DRAWN_IMAGES} images, which the server has to draw, got "
+            f"{len(study.images)}; start the server with the study file instead: vseg serve FILE."
+        )
     for image in study.images:
         if image.file is not None:
             raise InvalidInput(
                 f"Image {image.name!r} is the file {image.file!r:.80}, which this server cannot read from here; use a "
                 "sample, texture or colours, or start the server with: vseg serve FILE."
             )
-    try:
-        store.studies.get_study(db, study.name)
-    except NotFound:
-        return store.studies.register(db, text, study, pictures.render_pictures(study, Path()))
-    raise Conflict(f"There is already a study {study.name!r}; choose another name.", "exists")
+    store.studies.check_name_is_free(db, study.name)
+    drawn = pictures.render_pictures(study, Path(), before_each=check_running)
+    return store.studies.register(db, text, study, drawn, must_be_new=True)
 
 
 def summarise_study_row(db: store.Database, row: StudyRow, request: Request) -> StudySummary:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from starlette.requests import Request
@@ -75,7 +76,8 @@ async def create_study(request: Request) -> Response:
     form = await read_form(request, max_bytes=2 * LARGEST_FILE)
     text = form.get("text", "").replace("\r\n", "\n")
     try:
-        row = await http.run_one_at_a_time(register_study, get_state(request).db, text)
+        db = get_state(request).db
+        row = await http.run_one_at_a_time(partial(register_study, db, text))
     except VsegError as error:
         status = http.get_status_code(error)
         return await render_page(

@@ -1,6 +1,7 @@
 """The course of a session: its progress, and how it is completed, left or ended."""
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import RECORD_TABLES, events, identities, responses, sessions
 from vseg.store.sessions.rows import SessionRow
 from vseg.store.studies import StudyRow
+from vseg.study.trials import MAX_ATTEMPTS
 
 CLOCK_RESET_MS = 60_000  # if the clock goes back by more between two records, it was set anew
 
@@ -95,7 +97,8 @@ def get_progress(db: Database, session: SessionRow) -> SessionProgress:
 def complete(db: Database, session: SessionRow, count: int) -> list[int]:
     """Mark a session completed if records 0 to count - 1 are stored; else return the numbers of the missing ones.
 
-    `Conflict` is raised if the session has ended in another way ("ended") or a trial has no answer ("unanswered").
+    `Conflict` is raised if the session has ended in another way ("ended"), or if a trial has no answer, or only flagged
+    ones although it must be asked again ("unanswered").
     """
     with db.writing() as connection:
         status = _lock_session(connection, session)
@@ -110,8 +113,8 @@ def complete(db: Database, session: SessionRow, count: int) -> list[int]:
         items = set(range(len(session.trials))) - skipped
         if unanswered := sorted(items - answered):
             raise Conflict(
-                f"{len(unanswered)} of {len(items)} trials have no answer yet, the first is item "
-                f"{unanswered[0]}; answer all trials before you complete the session.",
+                f"{len(unanswered)} of {len(items)} trials have no answer yet or have to be asked again, the first is "
+                f"item {unanswered[0]}; answer all trials before you complete the session.",
                 "unanswered",
             )
         _finish(connection, session, "completed")
@@ -119,7 +122,7 @@ def complete(db: Database, session: SessionRow, count: int) -> list[int]:
 
 
 def is_too_fast(db: Database, study: StudyRow, session: SessionRow) -> bool:
-    """Return whether a session's answers arrived in less time than its trials take to be shown."""
+    """Return whether the last answer arrived sooner after the session began than its trials take to be shown."""
     query = select(func.count(), func.max(responses.c.received_at_ms)).where(
         responses.c.session == session.id
     )
@@ -154,12 +157,17 @@ def end(db: Database, session: SessionRow) -> None:
 
 
 def _list_arrived(connection: Connection, session_id: int) -> tuple[set[int], set[int]]:
-    """Return the numbers of all stored records, and the items that have an answer."""
-    answers = connection.execute(
-        select(responses.c.seq, responses.c.item).where(responses.c.session == session_id)
-    ).all()
+    """Return the numbers of all stored records, and the items that need no further answer.
+
+    Such an item has an answer without flags, or was asked as often as a trial is that is never shown right. A page that
+    repeats a block asks its items more often, so restarts need not be considered.
+    """
+    columns = (responses.c.seq, responses.c.item, responses.c.flags)
+    answers = connection.execute(select(*columns).where(responses.c.session == session_id)).all()
     event_seqs = connection.scalars(select(events.c.seq).where(events.c.session == session_id)).all()
-    return {row.seq for row in answers} | set(event_seqs), {row.item for row in answers}
+    attempts = Counter(row.item for row in answers)
+    done = {row.item for row in answers if not row.flags or attempts[row.item] >= MAX_ATTEMPTS}
+    return {row.seq for row in answers} | set(event_seqs), done
 
 
 def _lock_session(connection: Connection, session: SessionRow) -> str:
