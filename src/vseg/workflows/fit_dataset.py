@@ -46,7 +46,8 @@ class DatasetFit:
     ----------
     by : "all", "participant" or "image"
     together : Fit or None
-        All answers taken as one observer's; None where each image was fitted separately.
+        All answers taken as one observer's: `together.result` is a Posterior or a Reconstruction, `together.maps` its
+        maps; None where each image was fitted separately.
     each : dict of Fit
         The fit of every participant, with segments in the order of the maps of all, or of every image. `fit.result` is
         a Reconstruction or a Posterior, `fit.maps` its maps, `fit.notes` what to watch out for. If a participant has
