@@ -46,7 +46,7 @@ def test_simulate_fit_and_evaluate_from_the_shell(here):
     )
     own = {f"participants/P1/{name}" for name in ("maps.npz", "summary.json", "maps.png")}
     top = {"maps.npz", "summary.json", "maps.png", "smoothness.png", "participants.csv", "participants.png"}
-    assert files(here / "fit") == top | own
+    assert files(here / "fit") == top | own | {"durations.csv"}
     assert np.load(here / "fit/maps.npz")["probabilities"].shape == (8, 8, 2)
     assert set(json.loads((here / "fit/summary.json").read_text("utf-8"))) >= SUMMARY
     scores = json.loads(shell("evaluate fit/maps.npz --truth sim/truth.npz --json").stdout)
@@ -114,12 +114,13 @@ def test_segments_are_chosen_from_a_range(simulated, capsys):
     assert [row["segments"] for row in summary["segments_table"]] == [2, 3]
     assert summary["segments"] == summary["segments_by_likelihood"]
     assert summary["segments_by_empty_maps"] in (2, 3)
-    assert files(Path("fit")) == {"maps.npz", "summary.json", "maps.png", "smoothness.png", "segments.png"}
+    pictures = {"maps.png", "smoothness.png", "segments.png"}
+    assert files(Path("fit")) == {"maps.npz", "summary.json", "durations.csv", *pictures}
 
 
 def test_a_range_at_a_given_smoothness(simulated, capsys):
     assert vseg("fit sim/responses.csv --grid 6 --segments 2..3 --smoothness 1", capsys)[0] == 0
-    assert files(Path("fit")) == {"maps.npz", "summary.json", "maps.png", "segments.png"}
+    assert files(Path("fit")) == {"maps.npz", "summary.json", "durations.csv", "maps.png", "segments.png"}
 
 
 def test_boundaries_are_drawn_over_a_picture(simulated, capsys):
@@ -218,7 +219,7 @@ def drop_out(simulated) -> None:
 def test_a_drop_out_is_named_and_skipped(drop_out, capsys):
     code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by participant --method penalised", capsys)
     assert code == 0
-    assert out.endswith("3 of 4 participants fitted separately, in participants.csv.\n")
+    assert out.splitlines()[0].endswith("3 of 4 participants fitted separately, in participants.csv.")
     assert err.startswith("vseg: warning: participant P4 is left out: Choosing the smoothness needs")
     assert err.count("\n") == 1
     *fitted, left = table("fit/participants.csv")
@@ -257,7 +258,9 @@ def test_an_image_that_cannot_be_fitted_is_skipped(two_images, capsys):
     both = load("both.csv", Grid(6))
     concatenate([both.select(image="b"), both.select(image="../a").take(range(5))]).save("answers.csv")
     code, out, err = vseg("fit answers.csv --grid 6 --segments 2 --by image --method penalised", capsys)
-    assert (code, out) == (0, "fit: 1 of 2 images fitted separately, in images.csv.\n")
+    first, line = out.splitlines()
+    assert (code, first) == (0, "fit: 1 of 2 images fitted separately, in images.csv.")
+    assert line.startswith("b: 2 segments from 1296 trials")
     assert err.startswith("vseg: warning: image ../a is left out: ")
     assert [(row["image"], row["folder"]) for row in table("fit/images.csv")] == [
         ("../a", ""), ("b", "images/b"),
@@ -279,10 +282,11 @@ def test_one_participant_or_image_is_singular(simulated, capsys):
     answers = load("sim/responses.csv", Grid(6)).select(participant="P1")
     answers.save("one.csv")
     fit = "fit one.csv --grid 6 --segments 2 --smoothness 1 --force --by"
-    assert vseg(f"{fit} participant", capsys)[1].endswith(
-        " 1 participant fitted separately, in participants.csv.\n"
-    )
-    assert vseg(f"{fit} image", capsys)[1] == "fit: 1 image fitted separately, in images.csv.\n"
+    first, second = vseg(f"{fit} participant", capsys)[1].splitlines()
+    assert first.endswith(" 1 participant fitted separately, in participants.csv.")
+    assert second.endswith(" (median of 1 participant).")
+    first, *_ = vseg(f"{fit} image", capsys)[1].splitlines()
+    assert first == "fit: 1 image fitted separately, in images.csv."
     assert [format_count(number, "pair") for number in (0, 1, 2)] == ["0 pairs", "1 pair", "2 pairs"]
 
 

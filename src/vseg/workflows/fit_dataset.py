@@ -55,7 +55,8 @@ class DatasetFit:
     ----------
     by : "all", "participant" or "image"
     together : Fit or None
-        All answers taken as one observer's; None where each image was fitted separately.
+        All answers taken as one observer's: `together.result` is a Posterior or a Reconstruction, `together.maps` its
+        maps; None where each image was fitted separately.
     each : dict of Fit
         The fit of every participant, with segments in the order of the maps of all, or of every image. `fit.result` is
         a Reconstruction or a Posterior, `fit.maps` its maps, `fit.notes` what to watch out for. If a participant has
@@ -106,7 +107,7 @@ class DatasetFit:
 
     @property
     def message(self) -> str:
-        """One or more sentences about all fits, and a line for each image if each was fitted separately."""
+        """Sentences about all fits, a line for each image fitted separately, and a line about the durations."""
         parts = [self.together.message] if self.together is not None else []
         if self.by != "all":
             total = len(self.each) + len(self.skipped)
@@ -118,11 +119,11 @@ class DatasetFit:
             parts.append(f"Segments: {', '.join(listed)}.")
         if self.by == "participant":
             parts.append(self.method.describe_participants(self.each))
-        if self.durations is not None:
-            parts.append(str(self.durations))
         lines = [" ".join(part for part in parts if part)]
         if self.by == "image":
             lines += [f"{name}: {fit.message}" for name, fit in self.each.items()]
+        if self.durations is not None:
+            lines.append(str(self.durations))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
