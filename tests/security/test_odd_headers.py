@@ -70,7 +70,8 @@ def test_no_header_causes_a_server_error(world, method, path):
                 body_of(method, role.form_token),
                 **usual | {name.replace("-", "_"): value},
             )
-            if said >= 500:
+            is_refused = (name, said) == ("Transfer-Encoding", 501)  # an unknown coding, as HTTP wants it
+            if said >= 500 and not is_refused:
                 failed[name, value] = said
     for value in COOKIES:
         said = status(world, method, path, b"", Cookie=b"%s=%s" % (auth.COOKIE.encode(), value))
