@@ -24,6 +24,7 @@ __all__ = [
     "covering",
     "entropy_error",
     "evaluate",
+    "find_boundaries",
     "label_accuracy",
     "mae",
     "mae_per_entry",
@@ -279,6 +280,33 @@ def boundaries(maps: Maps, truth: Maps, *, tolerance: float = BSDS_TOLERANCE) ->
     return boundary_scores(maps.labels[cells], truth.labels[cells], tolerance=tolerance)
 
 
+def find_boundaries(labels: ArrayLike) -> NDArray[np.bool_]:
+    """Return a mask of the boundaries between labels: the pixels whose right, lower or lower right neighbour differs.
+
+    Parameters
+    ----------
+    labels : array_like, shape (height, width)
+        Labels as whole numbers.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (height, width)
+        Oblique boundaries are two pixels wide; `boundary_scores` thins a mask before it matches pixels.
+
+    Examples
+    --------
+    >>> find_boundaries([[0, 0, 1, 1]]).astype(int)
+    array([[0, 1, 0, 0]])
+    """
+    pixels = np.asarray(labels)
+    if pixels.ndim != 2 or pixels.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"Expected labels (whole numbers) of shape (height, width), got {pixels.dtype} of shape {pixels.shape}."
+        )
+    padded = np.pad(pixels, ((0, 1), (0, 1)), mode="edge")
+    return (pixels != padded[:-1, 1:]) | (pixels != padded[1:, :-1]) | (pixels != padded[1:, 1:])
+
+
 def mean_entropy(maps: Sequence[Maps]) -> MeanEntropy:
     """Return the mean entropy of several maps, such as one for each participant, with its standard error.
 
@@ -397,7 +425,7 @@ def _render_locations(layout: Layout) -> NDArray[np.int64]:
 
 
 def _extract_contours(image: ArrayLike) -> NDArray[np.bool_]:
-    """Return a thin mask: for labels, the pixels whose right, lower or lower right neighbour differs."""
+    """Return the mask of contours, thinned, or the boundaries of labels."""
     pixels = np.asarray(image)
     if pixels.ndim != 2 or pixels.dtype.kind not in "biu":
         raise InvalidInput(
@@ -408,8 +436,7 @@ def _extract_contours(image: ArrayLike) -> NDArray[np.bool_]:
         from skimage.morphology import skeletonize
 
         return skeletonize(pixels)
-    padded = np.pad(pixels, ((0, 1), (0, 1)), mode="edge")
-    return (pixels != padded[:-1, 1:]) | (pixels != padded[1:, :-1]) | (pixels != padded[1:, 1:])
+    return find_boundaries(pixels)
 
 
 def _count_matches(predicted: NDArray[np.bool_], true: NDArray[np.bool_], distance_px: float) -> int:

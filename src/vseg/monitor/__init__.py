@@ -12,7 +12,7 @@ tiles              small pictures of maps, without matplotlib
 
 from vseg.monitor.answers import Answers, LiveSession
 from vseg.monitor.live_data import LiveData
-from vseg.monitor.maps import Contours, MapReadiness, check_map_readiness, fit_maps, load_contours
+from vseg.monitor.maps import Drawing, MapReadiness, check_map_readiness, fit_maps, load_contours
 from vseg.monitor.participants import ParticipantSummary, summarise_participant, summarise_participants
 from vseg.monitor.posterior_process import PosteriorService, PosteriorStatus
 from vseg.monitor.posterior_summary import PosteriorSummary
@@ -20,7 +20,7 @@ from vseg.monitor.progress import ChoiceCounts, ImageProgress, StudyProgress, co
 from vseg.monitor.summaries import Distribution, Share, Timing
 
 __all__ = [
-    "Answers", "ChoiceCounts", "Contours", "Distribution", "ImageProgress", "LiveData", "LiveSession", "MapReadiness",
+    "Answers", "ChoiceCounts", "Distribution", "Drawing", "ImageProgress", "LiveData", "LiveSession", "MapReadiness",
     "ParticipantSummary", "PosteriorService", "PosteriorStatus", "PosteriorSummary", "Share", "StudyProgress", "Timing",
     "check_map_readiness", "compute_progress", "count_choices", "fit_maps", "load_contours", "summarise_participant",
     "summarise_participants",

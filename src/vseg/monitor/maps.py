@@ -7,7 +7,6 @@ all processes of a server, and the process that computes posteriors, use the sam
 
 import hashlib
 import json
-import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vseg import store
+from vseg.data.contours import Contours
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
@@ -78,8 +78,8 @@ class MapReadiness:
 
 
 @dataclass(frozen=True)
-class Contours:
-    """What one participant drew on one image.
+class Drawing:
+    """What one participant drew on one image, as the API returns it.
 
     `data` has `contours`, lists of points (x, y) in the pixels of a picture of `width_px` by `height_px`.
     """
@@ -89,6 +89,13 @@ class Contours:
     image: str
     at_ms: int
     data: dict[str, Any]
+
+    @property
+    def contours(self) -> Contours:
+        """The lines as an object that can be rasterised."""
+        size = self.data["width_px"], self.data["height_px"]
+        names = {"participant": self.participant, "session": self.session, "image": self.image}
+        return Contours(self.data["contours"], *size, **names)
 
 
 def count_pairs_needed(layout: Layout, segments: int) -> int:
@@ -144,7 +151,7 @@ def load_contours(
     participant: str | None = None,
     *,
     most: int | None = None,
-) -> list[Contours]:
+) -> list[Drawing]:
     """Load the contours that were drawn on an image: the last drawing of each session, of at most `most` sessions.
 
     A drawing is large and takes a millisecond to read, so pages that show only a few limit their number.
@@ -278,21 +285,11 @@ def _check_smoothness(smoothness: float | str) -> float | str:
     return number
 
 
-def _parse_drawing(event: EventRow) -> Contours | None:
-    """Return the drawing that a page reported, or None if the data are not a valid drawing."""
-    data = event["data"]
-    try:
-        cleaned = {
-            "contours": [[[_finite(x), _finite(y)] for x, y in line] for line in data["contours"]],
-            **{name: _finite(data[name]) for name in ("width_px", "height_px")},
-        }
-    except (KeyError, TypeError, ValueError, OverflowError):
+def _parse_drawing(event: EventRow) -> Drawing | None:
+    """Return the drawing that a page reported, or None if the data are not a valid drawing, or an empty one."""
+    drawn = Contours.from_record(event["data"], participant=event["participant"], session=event["session"])
+    if drawn is None:
         return None
-    return Contours(event["participant"], event["session"], data["image"], event["at_ms"], cleaned)
-
-
-def _finite(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):  # float() accepts "inf", which is not valid JSON
-        raise ValueError
-    return number
+    lines = [line.tolist() for line in drawn.lines]
+    data = {"contours": lines, "width_px": drawn.width_px, "height_px": drawn.height_px}
+    return Drawing(drawn.participant, drawn.session, drawn.image, event["at_ms"], data)
