@@ -253,7 +253,11 @@ def draw_boundaries(
     axes: Axes, maps: Maps, shape: float = 1.0, tone: ColorType = "white", width: float = 1.1
 ) -> None:
     """Draw boundaries of the segmentation as lines with black edges, visible on dark and light images."""
-    lines = boundary_lines(maps, shape)
+    draw_lines(axes, boundary_lines(maps, shape), tone, width)
+
+
+def draw_lines(axes: Axes, lines: Sequence[NDArray[np.float64]], tone: ColorType, width: float) -> None:
+    """Draw lines of x, y in fractions of the image, with black edges."""
     # All edges lie below all lines, so that one participant's edge does not hide another's line.
     for colour_of_line, thickness, level in (("black", 2.2 * width, 2), (tone, width, 3)):
         drawn = LineCollection(lines, colors=colour_of_line, linewidths=thickness, zorder=level)
