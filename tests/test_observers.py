@@ -153,9 +153,10 @@ FINE = random_maps(Grid(64), segments=3, entropy=0, seed=0)
 
 
 def test_without_noise_the_borders_are_drawn_once():
-    """A border of segments that is drawn twice would halve the precision; smoothing costs a few pixels at corners."""
+    """Lines drawn twice would halve the precision. The border of 64 cells a side has steps, so it is the longer one."""
     scores = score_contours_on_maps(draw_contours(FINE, noise=0, seed=0), FINE)
-    assert min(scores) > 0.95
+    assert scores.precision > 0.99
+    assert scores.recall > 0.9
 
 
 def test_noise_of_the_hand_has_the_given_size():
@@ -168,7 +169,9 @@ def test_noise_of_the_hand_has_the_given_size():
 
 def test_more_noise_lowers_f():
     by_noise = [
-        np.mean([score_contours_on_maps(draw_contours(FINE, noise=noise, seed=seed), FINE).f for seed in range(5)])
+        np.mean(
+            [score_contours_on_maps(draw_contours(FINE, noise=noise, seed=seed), FINE).f for seed in range(5)]
+        )
         for noise in (0, 0.004, 0.01)
     ]
     assert by_noise[0] > by_noise[1] > by_noise[2]

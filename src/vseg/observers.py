@@ -24,6 +24,7 @@ Observer = Callable[[Maps, Pairs], NDArray[np.float64]]
 HAND_NOISE = 0.004  # standard deviation of a line from the border, in x and in y
 HAND_LENGTH = 0.05  # over which these deviations are correlated
 SHORTEST_LINE = 0.08  # shorter ones, such as those around specks, are not drawn
+STEPS = 2  # points over which a traced border is smoothed
 TRACED_PX = 128  # longer side of the raster from which borders are traced
 SIMPLIFIED_PX = 0.5  # by how much points may be left out, as by a participant's page
 
@@ -250,7 +251,7 @@ def draw_contours(
     for border in _trace_borders(maps, width_px, height_px):
         if _measure_length(border) < SHORTEST_LINE * diagonal:
             continue
-        drawn = border + noise * diagonal * _draw_hand_noise(border, HAND_LENGTH * diagonal, rng)
+        drawn = _smooth(border) + noise * diagonal * _draw_hand_noise(border, HAND_LENGTH * diagonal, rng)
         lines.append(approximate_polygon(drawn, SIMPLIFIED_PX).round(1))
     return Contours(lines, width_px, height_px, participant=participant, image=image)
 
@@ -270,6 +271,20 @@ def _trace_borders(maps: Maps, width_px: int, height_px: int) -> list[NDArray[np
         found = find_contours((labels == segment).astype(np.float64), 0.5, mask=labels >= segment)
         lines += [(line[:, ::-1] - 0.5) * (width_px / width, height_px / height) for line in found]
     return [np.clip(line, 0, (width_px, height_px)) for line in lines]
+
+
+def _smooth(line: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Remove the steps of the raster from a traced line; its ends stay."""
+    from scipy.ndimage import gaussian_filter1d
+
+    if np.allclose(line[0], line[-1]):
+        smooth = gaussian_filter1d(line[:-1], STEPS, axis=0, mode="wrap")
+        return np.concatenate([smooth, smooth[:1]])
+    # Reflecting the line about its ends keeps them in place.
+    reach = min(4 * STEPS, len(line) - 1)
+    before, after = 2 * line[0] - line[reach:0:-1], 2 * line[-1] - line[-2 : -2 - reach : -1]
+    smooth = gaussian_filter1d(np.concatenate([before, line, after]), STEPS, axis=0)
+    return smooth[reach : reach + len(line)]
 
 
 def _measure_length(line: NDArray[np.float64]) -> float:

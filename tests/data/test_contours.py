@@ -39,9 +39,7 @@ def test_images_of_any_shape_and_resolution():
 
 @given(
     st.lists(
-        st.lists(
-            st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)), min_size=2, max_size=6
-        ),
+        st.lists(st.tuples(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300)), min_size=2, max_size=6),
         min_size=1,
         max_size=4,
     )

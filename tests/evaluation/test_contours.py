@@ -17,7 +17,9 @@ def draw(*lines, participant="", image="", width=100, height=100) -> Contours:
 
 
 def score(*lines, tolerance=0.0075, resolution_px=100):
-    return drawn.score_contours_on_maps(draw(*lines), HALVES, tolerance=tolerance, resolution_px=resolution_px)
+    return drawn.score_contours_on_maps(
+        draw(*lines), HALVES, tolerance=tolerance, resolution_px=resolution_px
+    )
 
 
 def test_a_line_on_the_border_scores_1():
@@ -88,12 +90,15 @@ points = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, m
 @given(points, points)
 def test_f_does_not_depend_on_who_is_the_truth(one, other):
     first, second = draw(one, participant="A"), draw(other, participant="B")
-    pairs = [drawn.compare_contours(order, resolution_px=64, seed=0) for order in ([first, second], [second, first])]
+    pairs = [
+        drawn.compare_contours(order, resolution_px=64, seed=0)
+        for order in ([first, second], [second, first])
+    ]
     assert pairs[0][0].f == pairs[1][0].f
 
 
 def test_quartiles():
-    assert drawn.summarise_quartiles([0.1, 0.2, 0.3, 0.4, 0.5]) == (5, 0.2, 0.3, 0.4)
+    assert drawn.summarise_quartiles([0.1, 0.2, 0.3, 0.4, 0.5]) == drawn.Quartiles(5, 0.2, 0.3, 0.4)
     assert drawn.summarise_quartiles([]).count == 0
     assert str(drawn.summarise_quartiles([0.5, 0.7, 0.9])) == "0.70 (quartiles 0.60 to 0.80)"
 

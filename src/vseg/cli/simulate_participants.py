@@ -89,8 +89,9 @@ def simulate_participants(
 
     They use the study at URL over HTTP, as a browser does. They answer by the colours of the pictures, with realistic
     reaction times. Grey textures have no colours: with --truth STUDY.toml they answer by the true maps of generated
-    images. If the study asks for contours, they draw the borders of what they see. Their sessions are stored like those of people, so use a separate database. A personal link, or an address
-    with Prolific's parameters, is for one participant: use --count 1.
+    images. If the study asks for contours, they draw the borders of what they see. Their sessions are stored like those
+    of people, so use a separate database. A personal link, or an address with Prolific's parameters, is for one
+    participant: use --count 1.
 
     \b
     Examples:

@@ -147,7 +147,9 @@ def _read_table(path: Path) -> Iterator[Contours]:
     with translate_csv_errors(path), open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         if missing := [column.name for column in CONTOURS if column.name not in (reader.fieldnames or ())]:
-            raise InvalidInput(f"{path} has no column {missing[0]!r}; expected a table written by vseg export.")
+            raise InvalidInput(
+                f"{path} has no column {missing[0]!r}; expected a table written by vseg export."
+            )
         for row in reader:
             try:
                 lines = drawings.setdefault(tuple(row[name] for name in DRAWING_COLUMNS), {})
@@ -161,5 +163,7 @@ def _read_table(path: Path) -> Iterator[Contours]:
         record = {**names, "contours": list(lines.values())}
         drawing = Contours.from_record(record, participant=names["participant"], session=names["session"])
         if drawing is None:
-            raise InvalidInput(f"{path} holds a drawing of {names['image']!r} without lines; export the study again.")
+            raise InvalidInput(
+                f"{path} holds a drawing of {names['image']!r} without lines; export the study again."
+            )
         yield drawing

@@ -1,6 +1,7 @@
 """Drawn contours against maps, and against each other: precision, recall and boundary F (S5, Arbeláez et al. 2011)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
@@ -12,7 +13,13 @@ from vseg.data.contours import Contours
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
-from vseg.evaluation.metrics import BSDS_TOLERANCE, RENDERED_PX, BoundaryScores, boundary_scores, find_boundaries
+from vseg.evaluation.metrics import (
+    BSDS_TOLERANCE,
+    RENDERED_PX,
+    BoundaryScores,
+    boundary_scores,
+    find_boundaries,
+)
 
 MAX_PAIRS = 5000  # of people who drew on one image: about 15 s
 
@@ -26,7 +33,8 @@ class PairAgreement(NamedTuple):
     f: float
 
 
-class Quartiles(NamedTuple):
+@dataclass(frozen=True)
+class Quartiles:
     """The median and the quartiles of some values, and how many there are; NaN if there are none."""
 
     count: int
@@ -178,8 +186,14 @@ def compare_contours(
 
 def _raster_size(contours: Contours, resolution_px: int) -> tuple[int, int]:
     """Return width and height of the raster of an image, whose longer side has `resolution_px`."""
-    if isinstance(resolution_px, bool) or not isinstance(resolution_px, (int, np.integer)) or resolution_px < 8:
+    if (
+        isinstance(resolution_px, bool)
+        or not isinstance(resolution_px, (int, np.integer))
+        or resolution_px < 8
+    ):
         raise InvalidInput(f"Expected a resolution of at least 8 whole pixels, got {resolution_px!r}.")
     longest = max(contours.width_px, contours.height_px)
-    width, height = (round(side * resolution_px / longest) for side in (contours.width_px, contours.height_px))
+    width, height = (
+        round(side * resolution_px / longest) for side in (contours.width_px, contours.height_px)
+    )
     return max(width, 1), max(height, 1)

@@ -91,7 +91,7 @@ def write_description(
             date=f"{now:%Y-%m-%d}",
             counts=counts,
             schema=SCHEMA_VERSION,
-            contours="  study-…_subject-…_session-…_description-contours_data.csv lines that were drawn, one point per row\n"
+            contours="  study-…_subject-…_session-…_description-contours_data.csv drawn lines, one point per row\n"
             * has_contours,
             choices="  study-…_description-choices_data.csv                      chosen pairs, one per row\n"
             * study.study.design.is_adaptive,

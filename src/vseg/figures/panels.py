@@ -257,7 +257,8 @@ def contours(
     texts = [""] * len(drawings) if captions is None else list(captions)
     if not len(drawings) == len(below) == len(texts):
         raise InvalidInput(
-            f"Expected one entry per drawing, got {len(drawings)} drawings, {len(below)} maps and {len(texts)} captions."
+            f"Expected one entry per drawing, got {len(drawings)} drawings, {len(below)} maps and {len(texts)} "
+            "captions."
         )
     shown = None if image is None else style.normalise_image(image)
     shape = drawings[0].height_px / drawings[0].width_px
@@ -265,7 +266,9 @@ def contours(
     columns = min(count, 3 if count <= 6 else 5)
     high = SMALL_SIDE * shape
     top_of_chart = MARGIN + ceil(count / columns) * (high + 2 * LINE) + GAP
-    charts = {name: np.asarray(values, float) for name, values in (distributions or {}).items() if len(values)}
+    charts = {
+        name: np.asarray(values, float) for name, values in (distributions or {}).items() if len(values)
+    }
     wide = columns * (SMALL_SIDE + GAP) - GAP
     figure = style.create_figure(
         2 * MARGIN + max(wide, LEAST_CHART if charts else 0),

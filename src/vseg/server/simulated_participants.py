@@ -263,7 +263,7 @@ def _is_alive(worker: int) -> bool:
 
 
 def _save_true_maps(study: StudyRow, folder: Path) -> bool:
-    """Save the maps of the images that vseg generated, and their borders if they are drawn; return whether there are any."""
+    """Save the maps of generated images, and finer ones if contours are drawn; return whether there were any."""
     truths = {name: truth for name in study.images if (truth := study.truth(name)) is not None}
     folder.joinpath("borders").mkdir()
     for name, truth in truths.items():

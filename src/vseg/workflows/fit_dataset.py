@@ -385,7 +385,16 @@ class DatasetFitJob:
         image = self.answers.images[0]
         contours = self._score_contours(together, each)
         return DatasetFit(
-            self.by, together, each, skipped, rows, self.method, self.read_image, image, self.segments_by, contours
+            self.by,
+            together,
+            each,
+            skipped,
+            rows,
+            self.method,
+            self.read_image,
+            image,
+            self.segments_by,
+            contours,
         )
 
     def _score_contours(self, together: Fit | None, each: Mapping[str, Fit]) -> ContourAgreement | None:

@@ -198,7 +198,9 @@ def score_contours(
         own = (maps or {}).get((drawing.participant, drawing.image))
         fit = own if own is not None else (maps or {}).get(("", drawing.image))
         fitted.append(fit)
-        others = [pair.f for pair in pairs if drawing.image == pair.image and drawing.participant in pair[1:3]]
+        others = [
+            pair.f for pair in pairs if drawing.image == pair.image and drawing.participant in pair[1:3]
+        ]
         rows.append(
             {
                 "participant": drawing.participant, "session": drawing.session, "image": drawing.image,
