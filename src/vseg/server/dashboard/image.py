@@ -243,7 +243,7 @@ def _contour_values(
         drawings = [*drawings, *own]
     maps = view.posterior.maps if view is not None and view.posterior is not None else None
     scores = monitor.score_drawings(row, selection.image, drawings, maps, participant)
-    return {"selection": selection, "scores": scores, "posterior_maps": maps is not None}
+    return {"selection": selection, "scores": scores}
 
 
 def _require_number(segments: str) -> int:
