@@ -441,10 +441,17 @@ def _extract_contours(image: ArrayLike) -> NDArray[np.bool_]:
 
 def _count_matches(predicted: NDArray[np.bool_], true: NDArray[np.bool_], distance_px: float) -> int:
     """Return the size of the largest one-to-one matching of pixels within this distance."""
-    from scipy.sparse.csgraph import maximum_bipartite_matching
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
     from scipy.spatial import cKDTree
 
-    one, other = cKDTree(np.argwhere(predicted)), cKDTree(np.argwhere(true))
-    near = one.sparse_distance_matrix(other, distance_px, output_type="coo_matrix")
-    near.data[:] = 1  # a distance of 0 would be a missing entry of a sparse matrix
-    return int((maximum_bipartite_matching(near.tocsr()) >= 0).sum())
+    one, other = np.argwhere(predicted), np.argwhere(true)
+    near = cKDTree(one).sparse_distance_matrix(cKDTree(other), distance_px, output_type="ndarray")
+    # A flow from a source through the pixels of one and the other to a sink, one unit through each pixel: SciPy's
+    # maximum_bipartite_matching does not end within minutes for some long lines side by side.
+    first, second = np.arange(len(one)), len(one) + np.arange(len(other))
+    source, sink = len(one) + len(other), len(one) + len(other) + 1
+    start = np.concatenate([near["i"], np.full(len(one), source), second])
+    end = np.concatenate([len(one) + near["j"], first, np.full(len(other), sink)])
+    capacity = csr_array((np.ones(len(start), np.int32), (start, end)), shape=(sink + 1, sink + 1))
+    return int(maximum_flow(capacity, source, sink, method="dinic").flow_value)

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vseg.data.contours import Contours
 from vseg.data.maps import Maps
@@ -295,24 +294,10 @@ def contours(
         style.write_text(figure, left + SMALL_SIDE / 2, top + high + 0.1, text, size=SMALL - 1)
     if charts:
         across = max(wide, LEAST_CHART) - 1.1
-        _draw_distributions(
-            add_axes(figure, MARGIN + 0.9, top_of_chart + LINE, across, ROW * len(charts)), charts
-        )
+        axes = add_axes(figure, MARGIN + 0.9, top_of_chart + LINE, across, ROW * len(charts))
+        style.draw_distributions(axes, charts)
+        style.label_axes(axes, "F: all, quartiles and median", "")
     return figure
-
-
-def _draw_distributions(axes: Axes, charts: Mapping[str, NDArray[np.float64]]) -> None:
-    """Draw each distribution as a row of dots, with a bar from quartile to quartile and a line at the median."""
-    for row, values in enumerate(charts.values()):
-        lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
-        # A fixed scatter across the row keeps equal values apart.
-        offsets = 0.28 * np.sin(np.arange(len(values)) * 2.4)
-        axes.plot(values, row + offsets, ".", color=style.LINE_COLOURS[0], markersize=2.5, alpha=0.5)
-        axes.plot([lower, upper], [row, row], color=style.INK, linewidth=3, solid_capstyle="butt", alpha=0.55)
-        axes.plot([median, median], [row - 0.3, row + 0.3], color=style.INK, linewidth=1.6)
-    axes.set_yticks(range(len(charts)), [f"{name} ({len(values)})" for name, values in charts.items()])
-    axes.set(ylim=(len(charts) - 0.5, -0.5), xlim=(-0.02, 1.02))
-    style.label_axes(axes, "F: all, quartiles and median", "")
 
 
 def _shares(maps: Maps) -> tuple[list[Patch], list[str]]:
