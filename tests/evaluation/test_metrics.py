@@ -210,7 +210,7 @@ def test_as_many_pixels_are_matched_as_possible(seed, distance_px):
 
 
 def test_long_lines_side_by_side_are_matched_at_once():
-    """SciPy's maximum_bipartite_matching does not end within minutes on these two lines."""
+    """SciPy's maximum_bipartite_matching takes 37 s for these two lines, and more than 8 minutes for others."""
     drawn = [
         (93, 255), (100, 198), (113, 171), (116, 131), (120, 124), (135, 114), (145, 97), (157, 86), (170, 52),
         (176, 48), (200, 42), (222, 27), (241, 39), (256, 41),

@@ -448,7 +448,7 @@ def _count_matches(predicted: NDArray[np.bool_], true: NDArray[np.bool_], distan
     one, other = np.argwhere(predicted), np.argwhere(true)
     near = cKDTree(one).sparse_distance_matrix(cKDTree(other), distance_px, output_type="ndarray")
     # A flow from a source through the pixels of one and the other to a sink, one unit through each pixel: SciPy's
-    # maximum_bipartite_matching does not end within minutes for some long lines side by side.
+    # maximum_bipartite_matching takes minutes for some long lines that run side by side.
     first, second = np.arange(len(one)), len(one) + np.arange(len(other))
     source, sink = len(one) + len(other), len(one) + len(other) + 1
     start = np.concatenate([near["i"], np.full(len(one), source), second])
