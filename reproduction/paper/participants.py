@@ -20,6 +20,7 @@ from vseg.observers import LapsingObserver
 from vseg.stimuli import textures
 
 LAYOUT = Grid(11)
+FINE_LAYOUT = Grid(176)
 BLOCKS = 5
 SIZE_PX = 352
 CONDITIONS = ("low", "high")
@@ -86,6 +87,12 @@ def make_texture_image(condition: str, number: int = 0) -> TextureImage:
     return TextureImage(
         unweighted.image, truth, unweighted.energies, 1 / (second + floor) - 1 / (first + floor)
     )
+
+
+@cache
+def make_fine_truth(number: int = 0) -> Maps:
+    """Return the segments of the image with this number on a fine grid, to compare drawn contours with."""
+    return textures.composite(size_px=SIZE_PX, seed=number).truth_maps(FINE_LAYOUT)
 
 
 def simulate_belief(image: TextureImage, rng: np.random.Generator) -> Maps:

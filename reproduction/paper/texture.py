@@ -19,8 +19,10 @@ from reproduction.paper.participants import CONDITIONS, LAYOUT, PARTICIPANTS
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.evaluation import metrics
+from vseg.evaluation.contours import compare_contours, score_contours_on_maps
 from vseg.evaluation.group_tests import welch
 from vseg.figures import style
+from vseg.observers import draw_contours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +39,11 @@ LOWEST_LOSS_CONDITION = (
     "the lowest loss is reached; from a random start the paper's algorithm stops early or in a local minimum"
 )
 CELL_PX = 3  # pixels per location when contours are compared
+DRAWING_TOLERANCES = {
+    "0.75 %": metrics.BSDS_TOLERANCE,
+    "1 location": 1 / np.hypot(LAYOUT.size, LAYOUT.size),
+}
+"""Fractions of the diagonal: the benchmark's, and the spacing of the locations at which beliefs are simulated."""
 MATCHING_F = 0.9  # F from which a contour counts as the true one; the paper judges by eye
 
 
@@ -115,18 +122,47 @@ def contour_score(maps: Maps, truth: Maps) -> float:
     return metrics.boundary_scores(maps.labels[cells], truth.labels[cells], tolerance=1 / LAYOUT.size).f
 
 
+def score_drawings(
+    condition: str, *, tolerance: float = metrics.BSDS_TOLERANCE, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Let new participants draw the contours they believe in; return their F against the truth, and between people.
+
+    15 participants draw on each of the four images, with noise of the hand; F is that of the BSDS benchmark.
+    """
+    truth_f: list[float] = []
+    between_f: list[float] = []
+    for picture in SETTINGS["picture"]:
+        drawings = [
+            draw_contours(
+                belief, width_px=participants.SIZE_PX, height_px=participants.SIZE_PX, participant=str(number),
+                seed=start,
+            )
+            for number, (belief, _, start) in enumerate(_simulate_sessions(condition, picture, seed))
+        ]  # fmt: skip
+        truth = participants.make_fine_truth(picture)
+        truth_f += [score_contours_on_maps(each, truth, tolerance=tolerance).f for each in drawings]
+        between_f += [pair.f for pair in compare_contours(drawings, tolerance=tolerance, seed=seed)]
+    return np.array(truth_f), np.array(between_f)
+
+
 def mean_maps(maps: list[Maps]) -> Maps:
     """Return the mean maps over participants, as the paper shows them."""
     return Maps(LAYOUT, np.mean([fit.probabilities for fit in maps], axis=0))
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Return one replication on the first images: the images and each participant's P(first texture), (15, 11, 11)."""
+    """Return one replication on the first images: the images and each participant's P(first texture), (15, 11, 11).
+
+    Also the F of contours that participants draw on all images, for each of `DRAWING_TOLERANCES`.
+    """
     arrays: Example = {}
     for condition in CONDITIONS:
         image = participants.make_texture_image(condition, 0)
         arrays[f"image_{condition}"] = image.image / 255
         arrays[f"truth_{condition}"] = image.truth.image
+        drawn = [score_drawings(condition, tolerance=one, seed=seed) for one in DRAWING_TOLERANCES.values()]
+        for name, scores in zip(("drawn", "between"), zip(*drawn, strict=True), strict=True):
+            arrays[f"{name}_{condition}"] = np.array(scores)
         group = _fit_participants(condition, 0, seed)
         for name in (BELIEF, *ESTIMATORS):
             arrays[f"{name}_{condition}"] = np.array(
@@ -296,6 +332,7 @@ SHOWN = ("paper_plain", "ours_plain")  # as in the paper, without regularisation
 SIDE, TINY = 1.13, 0.52
 LEFT, WIDTH = 0.35, 9.6
 CHARTS_TOP, PARTICIPANTS_TOP = 3.45, 6.3
+DRAWINGS_TOP = PARTICIPANTS_TOP + 4 * (TINY + 0.2) + 1.05
 RED = "#FF5A4F"
 PRINTED_D = 1.003
 NAMES = {BELIEF: "beliefs", **LABELS}
@@ -305,13 +342,14 @@ Example = dict[str, NDArray[np.float64]]
 
 
 def draw(table: "Table", example: Example) -> "Figure":
-    """Draw mean maps of both groups, the effect sizes over replications, and the maps of every participant (S5)."""
-    figure = style.create_figure(WIDTH, PARTICIPANTS_TOP + 4 * (TINY + 0.2) + 0.75)
+    """Draw mean maps, effect sizes over replications, the maps of every participant and the F of drawings (S5)."""
+    figure = style.create_figure(WIDTH, DRAWINGS_TOP + 2.45)
     for row, condition in enumerate(CONDITIONS):
         _draw_mean_maps(figure, 0.5 + row * (SIDE + 0.22), condition, example, first=row == 0)
     for column, draw_chart in enumerate((_draw_effects, _draw_entropies, _draw_contour_scores)):
         draw_chart(style.add_axes(figure, 0.95 + column * 3.1, CHARTS_TOP, 2.3, 2.05), table)
     _draw_participants(figure, example)
+    _draw_drawings(style.add_axes(figure, 2.6, DRAWINGS_TOP, WIDTH - 3.2, 1.9), example)
     return figure
 
 
@@ -431,3 +469,18 @@ def _draw_participants(figure: "Figure", example: Example) -> None:
             )
     bar = style.add_axes(figure, WIDTH / 2 - 1, top + 4 * (TINY + 0.2) + 0.14, 2, 0.12)
     style.draw_entropy_scale(figure, bar, float(np.log(2)))
+
+
+def _draw_drawings(axes: "Axes", example: Example) -> None:
+    """Draw the distributions of the F of drawn contours (S5, bottom right), with median and quartiles."""
+    rows = {
+        f"{where}, {condition} uncertainty, {name}": example[f"{kind}_{condition}"][number]
+        for number, name in enumerate(DRAWING_TOLERANCES)
+        for kind, where in (("drawn", "truth"), ("between", "people"))
+        for condition in CONDITIONS
+    }
+    style.draw_distributions(axes, rows)
+    style.label_axes(axes, "F of contours that simulated participants draw", "")
+    style.set_title(
+        axes, "Drawn contours against the truth and between people (S5): quartiles and median", style.SMALL
+    )

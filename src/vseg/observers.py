@@ -1,7 +1,8 @@
-"""Simulated observers, who answer same/different questions about given maps.
+"""Simulated observers, who answer same/different questions about given maps, and draw the borders of segments.
 
 An observer is a function `(maps, pairs) -> P(same)` that returns one probability per pair. `ideal_observer` is Eq. 2;
 `LapsingObserver` adds lapses to another observer. `simulate` draws the answers; it takes any such function.
+`draw_contours` draws the lines that an observer draws at the end of a session.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,12 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.seeds import Seed, check_seed
+from vseg.data.contours import Contours
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
 
 Observer = Callable[[Maps, Pairs], NDArray[np.float64]]
+
+# How contours are drawn; lengths are fractions of the image's diagonal.
+HAND_NOISE = 0.004  # standard deviation of a line from the border, in x and in y
+HAND_LENGTH = 0.05  # over which these deviations are correlated
+SHORTEST_LINE = 0.08  # shorter ones, such as those around specks, are not drawn
+STEPS = 2  # points over which a traced border is smoothed
+TRACED_PX = 128  # longer side of the raster from which borders are traced
+SIMPLIFIED_PX = 0.5  # by how much points may be left out, as by a participant's page
 
 
 def ideal_observer(maps: Maps, pairs: Pairs) -> NDArray[np.float64]:
@@ -188,6 +198,113 @@ def simulate(
         block=np.repeat(np.arange(len(shuffled)), [len(block) for block in shuffled]),
         rt_ms=(reaction_times or ReactionTimes()).draw(q, time_rng),
     )
+
+
+def draw_contours(
+    maps: Maps,
+    *,
+    width_px: int = 512,
+    height_px: int = 512,
+    noise: float = HAND_NOISE,
+    participant: str = "simulated",
+    image: str = "image",
+    seed: Seed,
+) -> Contours:
+    """Simulate the contours that an observer of these maps draws: the borders of the segments, drawn by hand.
+
+    The borders are those between the most probable segments, slightly smoothed; short ones are left out. The lines
+    deviate from them by noise that is correlated along the line.
+
+    Parameters
+    ----------
+    maps : Maps
+        What the observer sees.
+    width_px, height_px : int
+        The size of the image.
+    noise : float
+        Standard deviation of the lines from the borders in x and in y, as a fraction of the image's diagonal.
+    participant, image : str
+        Names of the participant and the image.
+    seed : int, SeedSequence or Generator
+        Seed of the noise.
+
+    Returns
+    -------
+    Contours
+        The lines; none if the observer sees one segment.
+
+    Examples
+    --------
+    >>> from vseg import Grid
+    >>> halves = Maps.one_hot(Grid(8), [0] * 32 + [1] * 32)
+    >>> [line] = draw_contours(halves, noise=0, seed=0).lines
+    >>> line.tolist()
+    [[0.0, 256.0], [512.0, 256.0]]
+    """
+    from skimage.measure import approximate_polygon
+
+    if not 0 <= noise < 1:
+        raise InvalidInput(f"Expected a noise from 0 to less than 1 of the image's diagonal, got {noise!r}.")
+    rng = np.random.default_rng(check_seed(seed))
+    diagonal = float(np.hypot(width_px, height_px))
+    lines = []
+    for border in _trace_borders(maps, width_px, height_px):
+        if _measure_length(border) < SHORTEST_LINE * diagonal:
+            continue
+        drawn = _smooth(border) + noise * diagonal * _draw_hand_noise(border, HAND_LENGTH * diagonal, rng)
+        lines.append(approximate_polygon(drawn, SIMPLIFIED_PX).round(1))
+    return Contours(lines, width_px, height_px, participant=participant, image=image)
+
+
+def _trace_borders(maps: Maps, width_px: int, height_px: int) -> list[NDArray[np.float64]]:
+    """Return the borders between segments as lines of x, y in pixels of the image, each border once."""
+    from scipy.ndimage import gaussian_filter
+    from skimage.measure import find_contours
+
+    scale = TRACED_PX / max(width_px, height_px)
+    width, height = (max(round(side * scale), 1) for side in (width_px, height_px))
+    labels = gaussian_filter(maps.render(width, height), (1, 1, 0)).argmax(axis=2)
+    labels = np.pad(labels, 1, mode="edge")  # so that lines reach the edges of the image
+    lines: list[NDArray[np.float64]] = []
+    for segment in np.unique(labels)[:-1]:
+        # The borders with the segments before have been traced: only the rest of the image is left.
+        found = find_contours((labels == segment).astype(np.float64), 0.5, mask=labels >= segment)
+        lines += [(line[:, ::-1] - 0.5) * (width_px / width, height_px / height) for line in found]
+    return [np.clip(line, 0, (width_px, height_px)) for line in lines]
+
+
+def _smooth(line: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Remove the steps of the raster from a traced line; its ends stay."""
+    from scipy.ndimage import gaussian_filter1d
+
+    if np.allclose(line[0], line[-1]):
+        smooth = gaussian_filter1d(line[:-1], STEPS, axis=0, mode="wrap")
+        return np.concatenate([smooth, smooth[:1]])
+    # Reflecting the line about its ends keeps them in place.
+    reach = min(4 * STEPS, len(line) - 1)
+    before, after = 2 * line[0] - line[reach:0:-1], 2 * line[-1] - line[-2 : -2 - reach : -1]
+    smooth = gaussian_filter1d(np.concatenate([before, line, after]), STEPS, axis=0)
+    return smooth[reach : reach + len(line)]
+
+
+def _measure_length(line: NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum())
+
+
+def _draw_hand_noise(
+    line: NDArray[np.float64], length_px: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw (m, 2) deviations of unit variance, correlated over this length along the line."""
+    from scipy.ndimage import gaussian_filter1d
+
+    closed = np.allclose(line[0], line[-1])
+    points = len(line) - closed
+    sigma = length_px / (_measure_length(line) / max(len(line) - 1, 1))
+    margin = 0 if closed else int(np.ceil(4 * sigma))  # the ends of a filtered series have another variance
+    white = rng.standard_normal((points + 2 * margin, 2))
+    smooth = gaussian_filter1d(white, sigma, axis=0, mode="wrap") * np.sqrt(2 * np.sqrt(np.pi) * sigma)
+    smooth = smooth[margin : margin + points]
+    return np.concatenate([smooth, smooth[:1]]) if closed else smooth
 
 
 def _list_blocks(pairs: Pairs | Sequence[Pairs], blocks: int | None) -> list[Pairs]:

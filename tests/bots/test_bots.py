@@ -16,9 +16,12 @@ import vseg
 from servers import STUDY, run_server
 from vseg import bots, export, store
 from vseg.bots.perception import Perception
+from vseg.data.contours import load_contours
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
+from vseg.evaluation.contours import score_contours_on_maps
 from vseg.observers import LapsingObserver, ideal_observer
 from vseg.store.schema import identities
+from vseg.study.pictures import refine_truth
 
 OPEN = STUDY.replace("participants = 3", "participants = 20")
 WHOLE = """
@@ -432,3 +435,36 @@ def test_participants_answer_the_pairs_that_an_adaptive_study_chooses(tmp_path):
         pairs = {}
         for row in mine:
             assert pairs.setdefault(row["item"], (row["i"], row["j"])) == (row["i"], row["j"])
+
+
+def test_participants_draw_the_borders_of_what_they_see_if_the_study_asks_for_it(tmp_path):
+    """A texture's border, on 4x4 locations, is drawn finely; patches are traced from their colours."""
+    images = '{name = "patches", colours = 2}, {name = "texture", texture = "low"}'
+    text = OPEN.replace('{name = "patches", colours = 2}', images).replace(
+        "[prolific]", "assignment = {images = 'within'}\ncontours = {draw = true}\n[prolific]"
+    )
+    file = tmp_path / "study.toml"
+    file.write_text(text)
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", text) as running:
+        truth, borders = bots.load_true_maps(file), bots.load_borders(file)
+        truth.pop("patches")
+        borders = {"texture": borders["texture"]}
+        bots.run_bots(f"{running.base}s/tiny/", count=2, truth=truth, borders=borders, seed=1)
+        (tmp_path / "out").mkdir()
+        study = store.studies.get_study(running.db, "tiny")
+        export.write_dataset(running.db, study, tmp_path / "out")
+        fine = {name: refine_truth(study.study, name, study.truth(name)) for name in ("patches", "texture")}
+    drawings = load_contours(tmp_path / "out")
+    assert sorted(drawing.image for drawing in drawings) == ["patches"] * 2 + ["texture"] * 2
+    assert len({drawing.participant for drawing in drawings}) == 2
+    for drawing in drawings:
+        assert score_contours_on_maps(drawing, fine[drawing.image]).f > 0.75
+    one, other = (drawing.lines[0] for drawing in drawings if drawing.image == "texture")
+    assert one.tolist() != other.tolist(), "each hand has its own noise"
+
+
+def test_participants_do_not_draw_if_the_study_does_not_ask_for_it(server, tmp_path):
+    bots.run_bots(f"{server.base}s/tiny/", count=1, seed=8)
+    (tmp_path / "out").mkdir()
+    export.write_dataset(server.db, store.studies.get_study(server.db, "tiny"), tmp_path / "out")
+    assert load_contours(tmp_path / "out") == []

@@ -17,7 +17,8 @@ from servers import run_server
 from stored_sessions import answer_all, begin_session, complete_session, event, register_study, response
 from vseg import export, store
 from vseg.data import dataset
-from vseg.data.columns import EVENTS, RESPONSES, SESSIONS, Column
+from vseg.data.columns import CONTOURS, EVENTS, RESPONSES, SESSIONS, Column
+from vseg.data.contours import load_contours
 from vseg.data.table_writing import FORMULA_STARTS, escape_formula, write_csv
 from vseg.errors import InvalidInput, NotFound, VsegWarning
 from vseg.study.trials import Trials
@@ -88,8 +89,43 @@ def test_export_is_complete_and_described(db, tmp_path):
     assert stored < {variable.name for variable in RESPONSES}
 
 
+def test_drawn_contours_are_exported_described_and_loaded(db, tmp_path):
+    """The last drawing of each image of a session counts; what is no drawing, or of no image of the study, does not."""
+    study = register_study(db, "ab", name="drawn", more="contours = {draw = true}")
+    one, other = begin_session(db, study), begin_session(db, study)
+    size = {"width_px": 12, "height_px": 12}
+    first, last = [[[0, 6], [12, 6]]], [[[0, 5], [6, 5], [12, 5.5]], [[1, 1], [2, 3]]]
+    records = [
+        event(0, "contours", image="a", contours=first, **size), event(1, "contours", image="a", contours=last, **size),
+        event(2, "contours", image="b", contours=first, **size), event(3, "contours", image="b", contours=[], **size),
+        event(4, "contours", image="=1", contours=first, **size), event(5, "contours", image="a", contours="x", **size),
+    ]  # fmt: skip
+    store.responses.append(db, one.session.id, [], records).result()
+    store.responses.append(
+        db, other.session.id, [], [event(0, "contours", image="a", contours=[], **size)]
+    ).result()
+    folder = export_study(db, study, tmp_path / "out")
+    drawings = {drawing.image: drawing for drawing in load_contours(folder)}
+    assert {name: [line.tolist() for line in drawing.lines] for name, drawing in drawings.items()} == {
+        "a": last,
+        "b": first,
+    }
+    assert {(each.participant, each.session) for each in drawings.values()} == {
+        (one.session.participant, one.session.name)
+    }
+    (table,) = dataset.Dataset(folder).contours_tables
+    assert DATA_FILE.fullmatch(table.name)
+    assert [row["point"] for row in read_csv(table)] == list("0120101")
+    description = json.loads((folder / dataset.DESCRIPTION).read_text("utf-8"))
+    assert set(read_csv(table)[0]) <= {variable["name"] for variable in description["variableMeasured"]}
+    assert "description-contours" in (folder / dataset.README).read_text("utf-8")
+    table.write_text(table.read_text("utf-8").replace("5.5", "high"), encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"line 4: expected numbers for line, x and y"):
+        load_contours(folder)
+
+
 def test_every_column_has_a_description():
-    for variable in (*RESPONSES, *EVENTS, *SESSIONS):
+    for variable in (*RESPONSES, *EVENTS, *SESSIONS, *CONTOURS):
         said = variable.to_property()
         assert said["@type"] == "PropertyValue"
         assert len(said["description"]) > 10

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from vseg import figures, posterior, simulate
+from vseg.data.contours import Contours
 from vseg.data.layout import Grid, Scatter
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
@@ -59,6 +60,12 @@ def many(count, layout, segments=3):
     return {f"participant number {at}": soft_maps(layout, segments, seed=at) for at in range(count)}
 
 
+def drawing(participant: str) -> Contours:
+    return Contours(
+        [[[0, 10], [60, 30]], [[5, 5], [9, 9]]], width_px=60, height_px=40, participant=participant
+    )
+
+
 FIGURES = {
     **{
         f"maps {K} {size}": lambda K=K, size=size: figures.maps(
@@ -85,6 +92,14 @@ FIGURES = {
     "boundaries": lambda: figures.boundaries(soft_maps(Grid(8), 3), some_image()),
     "boundaries of many": lambda: figures.boundaries(many(17, Grid(8)), some_image(20, 90)),
     "participants": lambda: figures.participants(many(7, Grid(8))),
+    "contours": lambda: figures.contours([drawing("P1")]),
+    "contours of many": lambda: figures.contours(
+        [drawing("a $ and _ long name")] * 7,
+        [soft_maps(Grid(8), 3), None] * 3 + [soft_maps(scatter(), 2)],
+        some_image(40, 60),
+        captions=["truth 0.98, map 1.00"] * 7,
+        distributions={"truth": [0.2, 0.9], "map": [1.0], "others": np.linspace(0, 1, 400)},
+    ),
     "participants scatter": lambda: figures.participants(many(2, scatter()), some_image(20, 90)),
     "participants with different K": lambda: figures.participants(
         {f"participant-number-{K}": soft_maps(Grid(8), K) for K in (2, 3, 12)}

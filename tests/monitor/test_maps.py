@@ -136,7 +136,9 @@ def test_a_limited_number_of_drawings_is_of_the_newest_sessions(db):
     sessions = [begin_session(db, study) for _ in range(4)]
     for begun in sessions:
         for seq, image in enumerate("ab"):
-            drawing = event(seq, "contours", image=image, contours=[[[0, 0]]], width_px=12, height_px=12)
+            drawing = event(
+                seq, "contours", image=image, contours=[[[0, 0], [1, 1]]], width_px=12, height_px=12
+            )
             store.responses.append(db, begun.session.id, [], [drawing]).result()
     drawings = monitor.load_contours(db, study, "a", most=2)
     assert [drawing.session for drawing in drawings] == [begun.session.name for begun in sessions[2:]]

@@ -8,12 +8,15 @@ import httpx
 import pytest
 
 from researchers import BROWSER_HEADERS, CHEAP_HASHER, NAME, PASSWORD, log_in, post_form
-from servers import STUDY, response, run_server
+from servers import STUDY, event, pause, response, run_server
 from vseg import store
+from vseg.evaluation.contours import score_contours_on_maps
+from vseg.observers import draw_contours
 from vseg.server import auth, demo, participant_routes
 from vseg.server.app import create_app
 from vseg.server.formatting import format_minutes
 from vseg.server.simulated_participants import Simulations
+from vseg.study.pictures import refine_truth
 
 PAGES = ("", "new", "studies/tiny", "studies/tiny/data", "studies/tiny/images/patches", "settings")
 FORMS = (
@@ -415,3 +418,35 @@ def test_report_requires_login_and_tells_if_it_failed(tmp_path):
 
     with store.open(f"sqlite:///{tmp_path}/demo.db") as db:
         asyncio.run(check_report(db))
+
+
+def test_drawn_contours_are_scored(tmp_path):
+    """Two participants draw the same border, one a corner: F is f, f and 0 against the truth, the pairs 1, 0 and 0."""
+    study = STUDY.replace("[prolific]", "contours = {draw = true}\n[prolific]")
+    with run_server(f"sqlite:///{tmp_path}/vseg.db", study) as server:
+        log_in(server)
+        row = store.studies.get_study(server.db, "tiny")
+        truth = refine_truth(row.study, "patches", row.truth("patches"))
+        drawing = draw_contours(truth, noise=0, seed=0)
+        border, f = [line.tolist() for line in drawing.lines], score_contours_on_maps(drawing, truth).f
+        assert f > 0.9
+        people = [server.begin() for _ in range(3)]
+        for person, lines in zip(people, (border, border, [[[0, 1], [1, 0]]]), strict=True):
+            size = {"width_px": 512, "height_px": 512}
+            assert (
+                person.send(event(0, "contours", image="patches", contours=lines, **size)).status_code == 200
+            )
+        first = people[0].state["participant"]
+
+        def read_scores(query: str) -> dict[str, str]:
+            address = f"studies/tiny/images/patches?part=contours{query}"
+            while "Reading the answers" in (text := server.client.get(address).text):
+                pause()
+            return dict(re.findall(r'data-testid="(\w+)-f">([0-9.]+)', text))
+
+        assert read_scores("") == {"truth": f"{f:.2f}", "between": "0.00"}
+        assert read_scores(f"&participant={first}") == {"truth": f"{f:.2f}", "between": "0.50"}
+        page = server.client.get(f"studies/tiny/participants/{first}").text
+        assert "part=contours" in page
+        assert "Image with drawn contours" in page
+        assert "part=contours" not in server.client.get("studies/tiny").text

@@ -12,7 +12,7 @@ from typing import Any
 
 from vseg._support.subprocesses import exit_with_parent
 from vseg._support.user_code import load_function
-from vseg.bots.group import load_true_maps, run_bots
+from vseg.bots.group import load_borders, load_true_maps, run_bots
 from vseg.errors import VsegError
 
 
@@ -31,6 +31,7 @@ def main() -> None:
             summary = run_bots(
                 **settings,
                 truth=load_true_maps(Path(truth)) if truth else None,
+                borders=load_borders(Path(truth)) if truth else None,
                 model=load_function(model) if model else None,
                 progress=lambda done: report(done=done),
             )

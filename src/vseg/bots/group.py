@@ -82,6 +82,7 @@ def run_bots(
     truth: Maps | Mapping[str, Maps] | None = None,
     segments: int | None = None,
     model: ImageModel | None = None,
+    borders: Mapping[str, Maps] | None = None,
     flagged: float = 0.0,
     pace: float = 0.0,
     at_once: int = AT_ONCE,
@@ -106,6 +107,9 @@ def run_bots(
         K of maps made from a picture; the study's own by default.
     model : callable, optional
         What they see instead: a function from an image (H, W, 3) as uint8 to labels (H, W) or probabilities (H, W, K).
+    borders : mapping from image names to Maps, optional
+        Finer true maps, whose borders they draw if the study asks for contours; by default the borders of what they
+        see.
     flagged : float
         Share of trials reported as not shown right; these are repeated.
     pace : float
@@ -125,7 +129,7 @@ def run_bots(
     """
     _check_settings(count, flagged, pace, at_once)
     perception = Perception(
-        parse_observer(observer) if isinstance(observer, str) else observer, truth, segments, model
+        parse_observer(observer) if isinstance(observer, str) else observer, truth, segments, model, borders
     )
     started = time.perf_counter()
     group = _Group(count, parse_entry(url, count), progress, on_stored)
@@ -191,6 +195,21 @@ def load_true_maps(path: Path) -> Maps | dict[str, Maps]:
             f"{path} holds no .npz files; expected maps called after the images, such as IMAGE.npz."
         )
     return maps
+
+
+def load_borders(path: Path) -> dict[str, Maps]:
+    """Load finer true maps, whose borders participants draw, from what `load_true_maps` reads; {} if there are none.
+
+    They are the generated images of a study file, or files IMAGE.npz in a folder `borders` beside the maps.
+    """
+    if path.suffix == ".toml":
+        from vseg.study.pictures import refine_truth
+        from vseg.study.schema import load_study
+
+        study, truths = load_study(path), _generate_true_maps(path)
+        refined = {name: refine_truth(study, name, truth) for name, truth in truths.items()}
+        return {name: maps for name, maps in refined.items() if maps is not None}
+    return {file.stem: Maps.load(file) for file in sorted(path.joinpath("borders").glob("*.npz"))}
 
 
 def _generate_true_maps(path: Path) -> dict[str, Maps]:

@@ -1,4 +1,7 @@
-"""Which pair each trial of one simulated participant shows: the session's own, or one that the server has chosen."""
+"""Which pair each trial of one simulated participant shows: the session's own, or one that the server has chosen.
+
+Also what the participant draws on the images of the session.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -8,6 +11,7 @@ from numpy.typing import NDArray
 
 from vseg.bots.client import StudyClient
 from vseg.bots.perception import Perception
+from vseg.data.contours import Contours
 from vseg.study.sections import PRACTICE_IMAGE
 
 PAIR_COLUMNS = ("i", "j", "x1", "y1", "x2", "y2")
@@ -87,6 +91,14 @@ class PairSource:
     def find_stop(self, block: Sequence[int]) -> float:
         """Return the first item of a block that is not shown any more; infinity if the block was not stopped."""
         return min((stop for stop in self._stops if block[0] <= stop <= block[-1]), default=np.inf)
+
+    def draw_contours(self, rng: np.random.Generator) -> list[Contours]:
+        """Return the lines that the participant draws on each image."""
+        return [
+            self._perception.draw_contours(name, png, self._segments, rng)
+            for name, png in self._pictures.items()
+            if name != PRACTICE_IMAGE
+        ]
 
     def _same_probability(self, image: str, columns: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
         return self._perception.same_probability(image, self._pictures[image], columns, self._segments)

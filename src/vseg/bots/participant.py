@@ -1,6 +1,7 @@
 """One simulated participant: send what a browser would send, trial by trial, and repeat what it would repeat."""
 
 import asyncio
+import json
 import secrets
 import time
 from collections import Counter, deque
@@ -13,11 +14,14 @@ import numpy as np
 from vseg.bots.client import Refusal, StudyClient
 from vseg.bots.pair_source import PairSource, split_blocks
 from vseg.bots.perception import Perception
+from vseg.data.contours import Contours
 from vseg.observers import ReactionTimes
+from vseg.study.cost import CONTOURS_S
 from vseg.study.trials import MAX_ATTEMPTS
 
 BATCH_SIZE = 100  # records in a request
 POLL_S = 0.02
+MAX_DRAWING_BYTES = 60_000  # as of a participant's page
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ async def take_part(
     on_stored: Callable[[int], None] = lambda answers: None,
 ) -> ParticipantResult:
     """Answer the trials of a session, from the first one that is not answered yet to its completion."""
-    rng, timing_rng = np.random.default_rng(seed).spawn(2)
+    rng, timing_rng, drawing_rng = np.random.default_rng(seed).spawn(3)
     pairs = await PairSource.fetch(client, study, session, perception)
     screen = _Screen(study, timing_rng, time.time() * 1000)
     outbox = _Outbox(client, session["token"], pairs.update, on_stored, first=session["next_seq"])
@@ -132,9 +136,22 @@ async def take_part(
             if pace:
                 await asyncio.sleep(pace * screen.last_ms / 1000)
             await outbox.send(at_least=1 if pace or pairs.adaptive else BATCH_SIZE)
+    if study.get("contours", {}).get("draw"):
+        for drawing in pairs.draw_contours(drawing_rng):
+            screen.wait(1000 * CONTOURS_S)
+            outbox.add({"kind": "contours", "at_ms": screen.now(), "data": _pack_drawing(drawing)})
     await outbox.send()
     completion = await outbox.complete()
     return ParticipantResult(answers, flags, chosen, completion.get("completion_code"))
+
+
+def _pack_drawing(drawing: Contours) -> dict[str, Any]:
+    """Return the data of an event; of a drawing that is too large for it, the longest lines."""
+    lines = [line.tolist() for line in drawing.lines]
+    while len(json.dumps(lines)) > MAX_DRAWING_BYTES:
+        lines.remove(min(lines, key=len))
+    size = {"width_px": drawing.width_px, "height_px": drawing.height_px}
+    return {"simulated": True, "image": drawing.image, "contours": lines, **size}
 
 
 async def _wait_for_choice(item: int, pairs: PairSource, outbox: _Outbox) -> None:

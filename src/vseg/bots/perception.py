@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg._support.user_code import describe_error
-from vseg.data.layout import Scatter
+from vseg.data.contours import Contours
+from vseg.data.layout import Grid, Scatter
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.observers import Observer
+from vseg.observers import Observer, draw_contours
 from vseg.study.sections import PRACTICE_IMAGE
 
 MAX_FLAT_COLOURS = 12  # a picture with no more colours than this has a segment for each
@@ -22,6 +23,7 @@ MAX_PIXELS = 4096  # to which a mixture is fitted
 POSITION_WEIGHT = 0.5
 POSITION_SPREAD = 0.29  # standard deviation of a uniform distribution on [0, 1]
 SOFTNESS = 3.0
+BORDER_GRID = Grid(128)  # on which a picture's borders are traced
 ImageModel = Callable[[NDArray[np.uint8]], Any]
 """A user's function from an image (H, W, 3) to labels (H, W) or probabilities (H, W, K)."""
 MapFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -42,6 +44,8 @@ class Perception:
         K of maps made from a picture.
     model : callable, optional
         What they see instead: a function from an image (H, W, 3) as uint8 to labels (H, W) or probabilities (H, W, K).
+    borders : mapping from image names to Maps, optional
+        Finer true maps, whose borders they draw.
     """
 
     def __init__(
@@ -50,8 +54,10 @@ class Perception:
         truth: Maps | Mapping[str, Maps] | None = None,
         segments: int | None = None,
         model: ImageModel | None = None,
+        borders: Mapping[str, Maps] | None = None,
     ):
         self.observer, self.truth, self.segments, self.model = observer, truth, segments, model
+        self.borders = borders or {}
         self._map_functions: dict[str, MapFunction] = {}
 
     def same_probability(
@@ -68,9 +74,24 @@ class Perception:
         positions, row = np.unique(
             np.concatenate([dots / (width, height), CORNERS]), axis=0, return_inverse=True
         )
-        segments = self.segments or (DEFAULT_SEGMENTS if study_segments == "free" else int(study_segments))
-        perceived = Maps(Scatter(positions), self._map_function(image, pixels, segments)(positions))
+        map_function = self._map_function(image, pixels, self._count_segments(study_segments))
+        perceived = Maps(Scatter(positions), map_function(positions))
         return _observe(self.observer, perceived, *row[: len(dots)].reshape(2, -1))
+
+    def draw_contours(
+        self, image: str, png: bytes, study_segments: int | str, rng: np.random.Generator
+    ) -> Contours:
+        """Return the lines that a participant draws on the image in this PNG file."""
+        pixels = _read_pixels(png)
+        height, width = pixels.shape[:2]
+        maps = self.borders.get(image) or self._true_maps(image, pixels)
+        if maps is None:
+            map_function = self._map_function(image, pixels, self._count_segments(study_segments))
+            maps = Maps(BORDER_GRID, map_function(BORDER_GRID.positions))
+        return draw_contours(maps, width_px=width, height_px=height, image=image, seed=rng)
+
+    def _count_segments(self, study_segments: int | str) -> int:
+        return self.segments or (DEFAULT_SEGMENTS if study_segments == "free" else int(study_segments))
 
     def _true_maps(self, image: str, pixels: NDArray[np.uint8]) -> Maps | None:
         if isinstance(self.truth, Maps):

@@ -89,8 +89,9 @@ def simulate_participants(
 
     They use the study at URL over HTTP, as a browser does. They answer by the colours of the pictures, with realistic
     reaction times. Grey textures have no colours: with --truth STUDY.toml they answer by the true maps of generated
-    images. Their sessions are stored like those of people, so use a separate database. A personal link, or an address
-    with Prolific's parameters, is for one participant: use --count 1.
+    images. If the study asks for contours, they draw the borders of what they see. Their sessions are stored like those
+    of people, so use a separate database. A personal link, or an address with Prolific's parameters, is for one
+    participant: use --count 1.
 
     \b
     Examples:
@@ -107,12 +108,13 @@ def simulate_participants(
     function = None if model is None else user_code.load_function(model)
     answering = bots.parse_observer(observer)
     maps = None if truth is None else bots.load_true_maps(truth)
+    borders = None if truth is None else bots.load_borders(truth)
     # Answers are counted too, since one participant may take long.
     bar = counting_bar("Taking part", count, "participants, {:,} answers")
     with _report_interruption(), bar as (advance, add_answers):
         summary = bots.run_bots(
-            url, count=count, observer=answering, truth=maps, segments=segments, model=function, flagged=flagged,
-            pace=pace, at_once=at_once, seed=seed, progress=advance, on_stored=add_answers,
+            url, count=count, observer=answering, truth=maps, segments=segments, model=function, borders=borders,
+            flagged=flagged, pace=pace, at_once=at_once, seed=seed, progress=advance, on_stored=add_answers,
         )  # fmt: skip
     if summary.refused:
         warnings.warn(

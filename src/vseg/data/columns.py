@@ -244,6 +244,19 @@ EVENTS = (
     RECEIVED_AT_MS,
 )
 
+CONTOURS = (
+    PARTICIPANT,
+    SESSION,
+    next(column for column in RESPONSES if column.name == "image"),
+    Column("width_px", "integer", "Width of the image on which was drawn", "px of the image"),
+    Column("height_px", "integer", "Height of the image on which was drawn", "px of the image"),
+    Column("line", "integer", "Number of the line in the drawing, from 0"),
+    Column("point", "integer", "Number of the point in its line, from 0"),
+    Column("x", "number", "Position of the point from the image's left edge", "px of the image"),
+    Column("y", "number", "Position of the point from the image's top edge", "px of the image"),
+)
+"""A point of a line that a participant drew; a straight line joins it to the next point."""
+
 EXPECTED_ERROR = Column(
     "expected_error", "number",
     "Expected error of the maps, the mean of |p - median| over their entries: for a choice, when its batch was chosen; "

@@ -4,7 +4,8 @@
 
 dataset_description.json   the dataset and every column of the tables in data/, in the form of Psych-DS
 data/                      for each session a table of responses and a table of events; one table of all sessions;
-                           if the study is adaptive, one table of the chosen pairs
+                           if the study is adaptive, one table of the chosen pairs; for each session with a drawing,
+                           a table of the drawn contours
 responses.parquet          all responses in one file, if pyarrow was installed
 markers/                   onset and code of every event of a trial, similar to BIDS, if the study file asks for them
 study/                     study.toml, images/, truth/ (the maps of generated images) and trials/ (of each session)
@@ -80,6 +81,11 @@ class Dataset:
         """The CSV file with the pairs that an adaptive study chose, or None if the study is not adaptive."""
         return next(iter(self.folder.joinpath(DATA).glob("study-*_description-choices_data.csv")), None)
 
+    @property
+    def contours_tables(self) -> list[Path]:
+        """The CSV files with the contours that participants drew, one per session with a drawing, sorted by name."""
+        return sorted(self.folder.joinpath(DATA).glob("study-*_description-contours_data.csv"))
+
     def trials_file(self, session: str) -> Path:
         """Return the CSV file with the trials that a session was assigned when it began."""
         return self.folder / TRIALS / f"{session}.csv"
@@ -88,6 +94,10 @@ class Dataset:
     def parquet_file(self) -> Path:
         """The Parquet file with all responses; it may not exist."""
         return self.folder / PARQUET
+
+    def truth_file(self, image: str) -> Path:
+        """Return the file with the true maps of an image; it exists only if they are known."""
+        return self.folder / TRUTH / f"{image}.npz"
 
     def image_file(self, image: str) -> Path:
         """Return the file of an image as it was shown; it may not exist."""

@@ -8,6 +8,7 @@ submissions        run a submitted model in a process of its own (submission_wor
 leaderboard        stored scores of many models, and their page
 datasets           datasets from BSDS500 or with simulated observers
 metrics            maps against maps
+contours           drawn contours against maps, and against each other
 group_tests        Welch's test, effect sizes, intervals for one number per participant
 random_effects     group comparisons that use the uncertainty of each participant
 """

@@ -11,7 +11,7 @@ import numpy as np
 
 from vseg import __version__
 from vseg.data import dataset
-from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS
+from vseg.data.columns import CHOICES, CONTOURS, EVENTS, RESPONSES, SESSIONS
 from vseg.data.psych_ds import SCHEMA_VERSION, describe_dataset, write_ignore_file, write_json
 from vseg.store.studies import StudyRow
 
@@ -26,7 +26,7 @@ data/
   study-…_subject-…_session-…_data.csv                      responses of a session, one per row
   study-…_subject-…_session-…_description-events_data.csv   its other events: consent, calibration, breaks
   study-…_description-sessions_data.csv                     sessions, one per row: status, durations, calibration
-{choices}{parquet}{markers}study/
+{contours}{choices}{parquet}{markers}study/
   study.toml         the study file, with its seed
   images/            the images as they were shown
   truth/             the maps of the images that vseg generated, and of the practice image
@@ -80,7 +80,8 @@ def write_description(
 ) -> None:
     """Write all files that describe the tables, after the tables were written."""
     now = datetime.now(UTC)
-    write_json(folder / dataset.DESCRIPTION, _describe(study, counts, now))
+    has_contours = bool(dataset.Dataset(folder).contours_tables)
+    write_json(folder / dataset.DESCRIPTION, _describe(study, counts, now, has_contours=has_contours))
     write_json(folder / dataset.SOFTWARE, _describe_software(study, software, now))
     write_ignore_file(folder)
     folder.joinpath(dataset.README).write_text(
@@ -90,6 +91,8 @@ def write_description(
             date=f"{now:%Y-%m-%d}",
             counts=counts,
             schema=SCHEMA_VERSION,
+            contours="  study-…_subject-…_session-…_description-contours_data.csv drawn lines, one point per row\n"
+            * has_contours,
             choices="  study-…_description-choices_data.csv                      chosen pairs, one per row\n"
             * study.study.design.is_adaptive,
             parquet="responses.parquet    all responses in one file\n"
@@ -106,7 +109,7 @@ def write_description(
     )
 
 
-def _describe(study: StudyRow, counts: ExportCounts, now: datetime) -> dict[str, Any]:
+def _describe(study: StudyRow, counts: ExportCounts, now: datetime, *, has_contours: bool) -> dict[str, Any]:
     segments = study.study.segments
     instruction = "as many segments as they saw" if segments == "free" else f"{segments} segments"
     about = (
@@ -114,7 +117,8 @@ def _describe(study: StudyRow, counts: ExportCounts, now: datetime) -> dict[str,
         f"images: {len(study.study.images)}, by participants who were asked to see {instruction}. {counts}"
     )
     choices = CHOICES if study.study.design.is_adaptive else ()
-    return describe_dataset(_title(study), about, (*choices, *RESPONSES, *EVENTS, *SESSIONS), now)
+    contours = CONTOURS if has_contours else ()  # Psych-DS allows no column that no table has
+    return describe_dataset(_title(study), about, (*choices, *contours, *RESPONSES, *EVENTS, *SESSIONS), now)
 
 
 def _describe_software(

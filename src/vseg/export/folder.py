@@ -16,7 +16,8 @@ import numpy as np
 from vseg import store
 from vseg.data import dataset, durations
 from vseg.data.catch_trials import is_scored
-from vseg.data.columns import CHOICES, EVENTS, RESPONSES, SESSIONS, Column
+from vseg.data.columns import CHOICES, CONTOURS, EVENTS, RESPONSES, SESSIONS, Column
+from vseg.data.contours import Contours, list_contour_rows
 from vseg.data.table_writing import ParquetFile, TableColumns, write_csv
 from vseg.errors import VsegWarning
 from vseg.export.description import ExportCounts, write_description
@@ -160,6 +161,9 @@ def _write_session(
     )
     write_csv(folder / dataset.DATA / f"{start}_data.csv", RESPONSES, responses)
     write_csv(folder / dataset.DATA / f"{start}_description-events_data.csv", EVENTS, events)
+    if contours := _list_contour_rows(study, events):
+        path = folder / dataset.DATA / f"{start}_description-contours_data.csv"
+        write_csv(path, CONTOURS, _to_columns(CONTOURS, contours))
     if study.study.lab.markers:
         write_markers(folder, study, session, responses, events)
     trial_cells = {"item": range(len(trials)), **vars(trials)}
@@ -212,6 +216,18 @@ def _list_choices(snapshot: Snapshot, session: SnapshotSession) -> list[Row]:
         {**row, **names, "taken": " ".join(":".join(map(str, basis)) for basis in row["taken"])}
         for row in snapshot.choices(session)
     ]
+
+
+def _list_contour_rows(study: StudyRow, events: TableColumns) -> list[Row]:
+    """Return the rows of a session in its table of contours: the last drawing of each image."""
+    last: dict[str, Contours] = {}
+    columns = (events[name] for name in ("participant", "session", "kind", "data"))
+    for participant, session, kind, data in zip(*columns, strict=True):
+        if kind == "contours":
+            drawing = Contours.from_record(json.loads(data), participant=participant, session=session)
+            if drawing is not None and drawing.image in study.images:  # a page may report anything
+                last[drawing.image] = drawing
+    return [row for drawing in last.values() for row in list_contour_rows(drawing)]
 
 
 def _summarise_choices(snapshot: Snapshot, session: SnapshotSession, choices: list[Row]) -> Row:

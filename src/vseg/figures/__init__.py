@@ -4,7 +4,7 @@ Every function returns a `matplotlib.figure.Figure`, made without pyplot: no glo
 screen is needed, and `.savefig("name.png")` (or .svg, .pdf) writes it.
 
 map_rows     maps
-panels       segmentation, entropy, boundaries, participants
+panels       segmentation, entropy, boundaries, participants, contours
 charts       curves, groups, smoothness_curve, segments, design
 posteriors   intervals, entropies, evidence
 comparisons  forest, calibration, side_by_side
@@ -16,7 +16,7 @@ from vseg._support.palette import SEGMENT_COLOURS
 from vseg.figures.charts import curves, design, groups, segments, smoothness_curve
 from vseg.figures.comparisons import calibration, forest, side_by_side
 from vseg.figures.map_rows import maps
-from vseg.figures.panels import boundaries, entropy, participants, segmentation
+from vseg.figures.panels import boundaries, contours, entropy, participants, segmentation
 from vseg.figures.planning import forecast
 from vseg.figures.posteriors import entropies, evidence, intervals
 
@@ -24,6 +24,7 @@ __all__ = [
     "SEGMENT_COLOURS",
     "boundaries",
     "calibration",
+    "contours",
     "curves",
     "design",
     "entropies",

@@ -1,6 +1,6 @@
-"""Figures of a few large panels: segmentation, entropy, boundaries, participants."""
+"""Figures of a few large panels: segmentation, entropy, boundaries, participants, contours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 import numpy as np
@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 from numpy.typing import ArrayLike
 
+from vseg.data.contours import Contours
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput
 from vseg.figures import style
@@ -28,6 +29,10 @@ from vseg.figures.style import (
 
 SIDE = 2.8  # inches of a single panel
 SMALL_SIDE = 1.25  # inches of each panel where there are many
+RED = "#FF5A4F"
+PALE = 0.55  # share of white in the segments below drawn lines
+ROW = 0.32  # inches of one distribution
+LEAST_CHART = 2.9  # inches that a chart of distributions needs
 LEAST_BAR = 1.0  # inches that the label of the entropy scale needs
 
 
@@ -200,13 +205,98 @@ def participants(maps: Mapping[str, Drawable], image: ArrayLike | None = None) -
     for name, one, (left, top) in zip(maps, drawn, panels, strict=True):
         axes = add_axes(figure, left, top, SMALL_SIDE, high)
         draw_image(axes, style.rasterise(one.maps.layout, one.entropy, shape), highest=highest)
-        style.draw_boundaries(axes, one.maps, shape, "#FF5A4F", width=0.8)
+        style.draw_boundaries(axes, one.maps, shape, RED, width=0.8)
         K = f" (K = {one.segments})" if len(counts) > 1 else ""
         set_title(axes, style.shorten_name(str(name), SMALL_SIDE - 0.06 * len(K)) + K, SMALL)
         one.write_mean(figure, left + SMALL_SIDE / 2, top + high + 0.1, size=SMALL - 1)
     left = MARGIN + columns * (SMALL_SIDE + GAP) + GAP
     bar = add_axes(figure, left, MARGIN + LINE, 0.1, max(high, LEAST_BAR))
     style.draw_entropy_scale(figure, bar, highest, upright=True)
+    return figure
+
+
+def contours(
+    drawings: Sequence[Contours],
+    maps: Sequence[Maps | None] | None = None,
+    image: ArrayLike | None = None,
+    *,
+    captions: Sequence[str] | None = None,
+    distributions: Mapping[str, Sequence[float]] | None = None,
+) -> Figure:
+    """Draw the contours that each participant drew, in red over the participant's segmentation (S5).
+
+    Parameters
+    ----------
+    drawings : sequence of Contours
+        What was drawn on one image.
+    maps : sequence of Maps or None, optional
+        The maps of each participant; where there are none, the lines are drawn over the image.
+    image : array_like, shape (H, W) or (H, W, 3), optional
+        The image, shown first.
+    captions : sequence of str, optional
+        A line below each drawing, such as its F.
+    distributions : mapping from names to values from 0 to 1, optional
+        Shown in a chart below, such as the F of all drawings, with median and quartiles.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from vseg.data.contours import Contours
+    >>> drawing = Contours([[[0, 4], [8, 4]]], width_px=8, height_px=8, participant="P1")
+    >>> [axes.get_title() for axes in contours([drawing]).axes]
+    ['P1']
+    """
+    if not len(drawings):
+        raise InvalidInput("Expected at least one drawing, got none.")
+    below = [None] * len(drawings) if maps is None else list(maps)
+    texts = [""] * len(drawings) if captions is None else list(captions)
+    if not len(drawings) == len(below) == len(texts):
+        raise InvalidInput(
+            f"Expected one entry per drawing, got {len(drawings)} drawings, {len(below)} maps and {len(texts)} "
+            "captions."
+        )
+    shown = None if image is None else style.normalise_image(image)
+    shape = drawings[0].height_px / drawings[0].width_px
+    count = len(drawings) + (shown is not None)
+    columns = min(count, 3 if count <= 6 else 5)
+    high = SMALL_SIDE * shape
+    top_of_chart = MARGIN + ceil(count / columns) * (high + 2 * LINE) + GAP
+    charts = {
+        name: np.asarray(values, float) for name, values in (distributions or {}).items() if len(values)
+    }
+    wide = columns * (SMALL_SIDE + GAP) - GAP
+    figure = style.create_figure(
+        2 * MARGIN + max(wide, LEAST_CHART if charts else 0),
+        top_of_chart + (LINE + ROW * len(charts) + 2.5 * LINE if charts else 0),
+    )
+    panels = [
+        (MARGIN + (at % columns) * (SMALL_SIDE + GAP), MARGIN + LINE + (at // columns) * (high + 2 * LINE))
+        for at in range(count)
+    ]
+    if shown is not None:
+        axes = add_axes(figure, *panels.pop(0), SMALL_SIDE, high)
+        draw_image(axes, shown)
+        set_title(axes, "image", SMALL)
+    for drawing, one, text, (left, top) in zip(drawings, below, texts, panels, strict=True):
+        axes = add_axes(figure, left, top, SMALL_SIDE, high)
+        if one is not None:
+            colours = style.colour_labels(style.rasterise(one.layout, one.labels, shape))
+            draw_image(axes, PALE + (1 - PALE) * colours)
+        else:
+            draw_image(axes, np.ones((1, 1)) if shown is None else shown)
+        lines = [line / (drawing.width_px, drawing.height_px) for line in drawing.lines]
+        style.draw_lines(axes, lines, RED, width=0.9)
+        set_title(axes, style.shorten_name(drawing.participant, SMALL_SIDE), SMALL)
+        style.write_text(figure, left + SMALL_SIDE / 2, top + high + 0.1, text, size=SMALL - 1)
+    if charts:
+        across = max(wide, LEAST_CHART) - 1.1
+        axes = add_axes(figure, MARGIN + 0.9, top_of_chart + LINE, across, ROW * len(charts))
+        style.draw_distributions(axes, charts)
+        style.label_axes(axes, "F: all, quartiles and median", "")
     return figure
 
 

@@ -1,7 +1,7 @@
 """Shared parts of all figures: colours, sizes in inches and points, and how a layout becomes pixels."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -253,11 +253,28 @@ def draw_boundaries(
     axes: Axes, maps: Maps, shape: float = 1.0, tone: ColorType = "white", width: float = 1.1
 ) -> None:
     """Draw boundaries of the segmentation as lines with black edges, visible on dark and light images."""
-    lines = boundary_lines(maps, shape)
+    draw_lines(axes, boundary_lines(maps, shape), tone, width)
+
+
+def draw_lines(axes: Axes, lines: Sequence[NDArray[np.float64]], tone: ColorType, width: float) -> None:
+    """Draw lines of x, y in fractions of the image, with black edges."""
     # All edges lie below all lines, so that one participant's edge does not hide another's line.
     for colour_of_line, thickness, level in (("black", 2.2 * width, 2), (tone, width, 3)):
         drawn = LineCollection(lines, colors=colour_of_line, linewidths=thickness, zorder=level)
         axes.add_collection(drawn, autolim=False)
+
+
+def draw_distributions(axes: Axes, charts: Mapping[str, NDArray[np.float64]]) -> None:
+    """Draw values from 0 to 1 as a row of dots each, with a bar between the quartiles and a line at the median."""
+    for row, values in enumerate(charts.values()):
+        lower, median, upper = np.quantile(values, [0.25, 0.5, 0.75])
+        # A fixed scatter across the row keeps equal values apart.
+        offsets = 0.28 * np.sin(np.arange(len(values)) * 2.4)
+        axes.plot(values, row + offsets, ".", color=LINE_COLOURS[0], markersize=2.5, alpha=0.5)
+        axes.plot([lower, upper], [row, row], color=INK, linewidth=3, solid_capstyle="butt", alpha=0.55)
+        axes.plot([median, median], [row - 0.3, row + 0.3], color=INK, linewidth=1.6)
+    axes.set_yticks(range(len(charts)), [f"{name} ({len(values)})" for name, values in charts.items()])
+    axes.set(ylim=(len(charts) - 0.5, -0.5), xlim=(-0.02, 1.02))
 
 
 def boundary_lines(maps: Maps, shape: float = 1.0) -> list[NDArray[np.float64]]:

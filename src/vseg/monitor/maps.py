@@ -1,4 +1,4 @@
-"""Maps of an image from its answers so far, and contours that participants drew.
+"""Maps of an image from its answers so far.
 
 Labels of segments are arbitrary. So that a segment keeps its colour while answers arrive, maps take the labels of the
 maps of earlier answers, see `find_label_reference`. This depends on the stored answers alone, not on what was shown:
@@ -6,18 +6,15 @@ all processes of a server, and the process that computes posteriors, use the sam
 """
 
 import hashlib
-import json
-import math
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vseg import store
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
@@ -26,8 +23,6 @@ from vseg.designs.pair_graphs import count_pairs
 from vseg.designs.precision import advised_answers, describe_precision
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
 from vseg.monitor.answers import Answers
-from vseg.store.changes import EventRow, list_events
-from vseg.store.studies import StudyRow
 
 if TYPE_CHECKING:
     from vseg.reconstruction.reconstruct import Reconstruction
@@ -35,7 +30,6 @@ if TYPE_CHECKING:
 MIN_SEGMENTS, MAX_SEGMENTS = 2, 12
 MAX_SMOOTHNESS = 1e6
 MAX_CACHED_FITS = 512
-DRAWINGS_PER_SESSION = 2  # usually one; a participant who comes back may draw again
 SEED = 0  # that of `vseg fit` unless another is given, so that the same answers give the same maps
 LABEL_SMOOTHNESS = (
     3.0  # λ of maps that only labels are taken from: much faster than a chosen one, and as good for that
@@ -88,20 +82,6 @@ class MapReadiness:
             f"a map of {self.segments} segments on {self.locations} locations needs at least {self.needed}: "
             f"{self.missing} {'is' if self.missing == 1 else 'are'} missing."
         )
-
-
-@dataclass(frozen=True)
-class Contours:
-    """What one participant drew on one image.
-
-    `data` has `contours`, lists of points (x, y) in the pixels of a picture of `width_px` by `height_px`.
-    """
-
-    participant: str
-    session: str
-    image: str
-    at_ms: int
-    data: dict[str, Any]
 
 
 def count_pairs_needed(layout: Layout, segments: int) -> int:
@@ -157,30 +137,6 @@ def fit_maps(
 def answers_fingerprint(answers: Answers, image: str, participant: str | None = None) -> str:
     """Return a short text that changes whenever the answers to an image change."""
     return _fingerprint(answers.tally(image, participant)).hex()
-
-
-def load_contours(
-    db: store.Database,
-    study: StudyRow,
-    image: str,
-    participant: str | None = None,
-    *,
-    most: int | None = None,
-) -> list[Contours]:
-    """Load the contours that were drawn on an image: the last drawing of each session, of at most `most` sessions.
-
-    A drawing is large and takes a millisecond to read, so pages that show only a few limit their number.
-    """
-    last = {}
-    newest = None if most is None else DRAWINGS_PER_SESSION * most
-    about = f'"image":{json.dumps(image)}'  # as the store writes it
-    drawings = list_events(
-        db, study.id, ["contours"], participant=participant, containing=about, newest=newest
-    )
-    for event in drawings:
-        if event["data"].get("image") == image and (drawing := _parse_drawing(event)) is not None:
-            last[drawing.session] = drawing
-    return list(last.values())[-most if most else 0 :]
 
 
 class _FitCache:
@@ -297,24 +253,4 @@ def _check_smoothness(smoothness: float | str) -> float | str:
         raise InvalidInput(
             f"Smoothness is 'auto' or a number from 0 to {MAX_SMOOTHNESS:g}, got {smoothness!r:.40}."
         )
-    return number
-
-
-def _parse_drawing(event: EventRow) -> Contours | None:
-    """Return the drawing that a page reported, or None if the data are not a valid drawing."""
-    data = event["data"]
-    try:
-        cleaned = {
-            "contours": [[[_finite(x), _finite(y)] for x, y in line] for line in data["contours"]],
-            **{name: _finite(data[name]) for name in ("width_px", "height_px")},
-        }
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
-    return Contours(event["participant"], event["session"], data["image"], event["at_ms"], cleaned)
-
-
-def _finite(value: Any) -> float:
-    number = float(value)
-    if not math.isfinite(number):  # float() accepts "inf", which is not valid JSON
-        raise ValueError
     return number

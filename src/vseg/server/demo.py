@@ -38,6 +38,7 @@ design = {blocks = 1, split = 3}   # three participants share the pairs of an im
 practice = {trials = 6}
 catch = {per_block = 4}
 calibration = {distance = false, gamma = false}
+contours = {draw = true}
 """
 RESEARCHER = "demo"
 # (participants, pace): fifteen within half a minute, so that maps appear; then a few at human speed.

@@ -24,6 +24,7 @@ from vseg._support.subprocesses import kill_group, start_python
 from vseg._support.temporary_folders import temporary_folder
 from vseg.errors import Conflict, InvalidInput
 from vseg.store.studies import StudyRow
+from vseg.study.pictures import refine_truth
 
 Source = Literal["truth", "picture", "model"]
 """What simulated participants see: an image's true maps, its colours, or the output of the user's model."""
@@ -262,8 +263,11 @@ def _is_alive(worker: int) -> bool:
 
 
 def _save_true_maps(study: StudyRow, folder: Path) -> bool:
-    """Save the maps of the images that vseg generated; return whether there were any."""
+    """Save the maps of generated images, and finer ones if contours are drawn; return whether there were any."""
     truths = {name: truth for name in study.images if (truth := study.truth(name)) is not None}
+    folder.joinpath("borders").mkdir()
     for name, truth in truths.items():
         truth.save(folder / f"{name}.npz")
+        if study.study.contours.draw and (fine := refine_truth(study.study, name, truth)) is not None:
+            fine.save(folder / "borders" / f"{name}.npz")
     return bool(truths)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vseg import stimuli
-from vseg.data.layout import Grid, Layout
+from vseg.data.layout import Grid, Layout, find_nearest
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
 from vseg.study.schema import Study, parse_study, read_study_text
@@ -23,6 +23,8 @@ GENERATED_PX = 512
 SHARPEST_PX = 1024  # side; larger files are reduced, since participants download them and see no more detail
 SMALLEST_SPACING_PX = 4  # between two locations
 COLOUR_CELLS = 64  # per side of an image of colour patches
+TRUTH_GRID = Grid(256)  # on which the segments of generated images are compared with drawn contours
+SAME_SEGMENTS = 0.95  # share of locations with the stored label from which segments count as generated again
 CLEAR_MARGIN = 0.03  # fraction of the side; locations this far from any border have an unmistakable colour
 
 # Light blue, yellow, dark grey: distinguishable with any kind of colour vision, and red dots stand out on each.
@@ -85,6 +87,29 @@ def render_pictures(
         truth = Maps.one_hot(layout, labels, len(PRACTICE_COLOURS))
         pictures[PRACTICE_IMAGE] = _encode_png(PRACTICE_IMAGE, _draw_practice_image(layout), truth)
     return pictures
+
+
+def refine_truth(study: Study, image: str, truth: Maps | None) -> Maps | None:
+    """Return the true maps of an image as finely as they are known, to compare contours with.
+
+    A generated image is generated again. If its segments are not those of `truth`, as after a change of the
+    generator, and for all other images, `truth` is returned as it is.
+
+    Parameters
+    ----------
+    study : Study
+    image : str
+        The name of an image.
+    truth : Maps or None
+        The known maps on the study's locations.
+    """
+    section = next((each for each in study.images if each.name == image), None)
+    if truth is None or section is None or (section.texture is None and section.colours is None):
+        return truth
+    fine = _make_pixels(study, section, TRUTH_GRID, Path())[1]
+    assert fine is not None
+    agree = fine.labels[find_nearest(TRUTH_GRID, truth.layout.positions)] == truth.labels
+    return fine if agree.mean() >= SAME_SEGMENTS else truth
 
 
 def load_study_with_pictures(path: str | Path) -> tuple[str, Study, dict[str, Picture]]:

@@ -1,6 +1,5 @@
 """fit_dataset(): maps for a data set, for each participant or for each image; and its result, DatasetFit."""
 
-import csv
 import re
 import warnings
 from collections import Counter
@@ -12,6 +11,8 @@ from typing import Any, Literal, Required, TypedDict, Unpack
 from vseg._support.progress import Progress
 from vseg._support.text import format_count, safe_folder_names
 from vseg.data.catch_trials import CatchTrials
+from vseg.data.contours import load_contours
+from vseg.data.dataset import Dataset
 from vseg.data.durations import DurationTable
 from vseg.data.layout import Layout
 from vseg.data.maps import Maps
@@ -20,9 +21,10 @@ from vseg.errors import Conflict, InvalidInput, VsegWarning
 from vseg.reconstruction.smoothness import Kernel
 from vseg.reconstruction.solvers import Solver
 from vseg.workflows.data_source import DataSource, ReadImage, Segments
-from vseg.workflows.fits import FailedFit, Fit, FitMethod, NamedFits, Pixels, try_fit
+from vseg.workflows.fits import FailedFit, Fit, FitMethod, NamedFits, Pixels, try_fit, write_table
 from vseg.workflows.penalised_fits import PenalisedMethod
 from vseg.workflows.posterior_fits import Lapses, PosteriorMethod
+from vseg.workflows.score_contours import ContourAgreement, score_contours
 
 GROUPINGS = ("all", "participant", "image")
 SEGMENT_CHOICES = ("all", "participant")
@@ -40,6 +42,7 @@ SETTINGS_BY_METHOD = {
     ),
 }
 MAX_DRAWN_TOGETHER = 60  # participants in one figure
+CONTOURS_SEED = 0  # of the choice of pairs of drawings, where there are thousands
 
 Grouping = Literal["all", "participant", "image"]
 SegmentsBy = Literal["all", "participant"]
@@ -75,6 +78,9 @@ class DatasetFit:
         Whether K was chosen once, or for each participant.
     durations : DurationTable or None
         Reaction times and durations of all participants in the data, about all images; None without reaction times.
+    contours : ContourAgreement or None
+        How well contours that participants drew agree with these maps, with the truth, and with each other, if a
+        folder of data holds any.
 
     Notes
     -----
@@ -92,6 +98,7 @@ class DatasetFit:
     image: str
     segments_by: SegmentsBy = "all"
     durations: DurationTable | None = None
+    contours: ContourAgreement | None = None
 
     @property
     def maps(self) -> Maps:
@@ -122,6 +129,8 @@ class DatasetFit:
         lines = [" ".join(part for part in parts if part)]
         if self.by == "image":
             lines += [f"{name}: {fit.message}" for name, fit in self.each.items()]
+        if self.contours is not None:
+            lines.append(self.contours.message)
         if self.durations is not None:
             lines.append(str(self.durations))
         return "\n".join(lines)
@@ -135,6 +144,7 @@ class DatasetFit:
         maps.npz, summary.json, maps.png and the other figures of all answers; participants.csv with a folder in
         participants/ for each participant, or images.csv with a folder in images/ for each image; durations.csv with
         the reaction times and durations of each participant, if the data have them.
+        If participants drew contours, contours.csv, contour_pairs.csv and contours.png.
 
         Parameters
         ----------
@@ -162,11 +172,23 @@ class DatasetFit:
             self._save_top(folder, fit, name)
         if self.by != "all":
             columns = [self.by, "folder", *self.method.columns, "note"]
-            _write_table(folder / f"{self.by}s.csv", columns, self.rows)
+            write_table(folder / f"{self.by}s.csv", columns, self.rows)
         if self.durations is not None:
             self.durations.save(folder / "durations.csv")
         if self.by == "participant" and len(self.each) <= MAX_DRAWN_TOGETHER:
             self.method.draw_participants(folder, self.each, self.read_image(self.image))
+        if self.contours is not None:
+            self._save_contours(folder, self.contours)
+
+    def _save_contours(self, folder: Path, contours: ContourAgreement) -> None:
+        """Write the tables of drawn contours, and a figure for each image."""
+        contours.save(folder)
+        folders = {row["image"]: row.get("folder") for row in self.rows} if self.by == "image" else {}
+        for image in dict.fromkeys(drawing.image for drawing in contours.contours):
+            own = folders.get(image, "." if self.by != "image" else None)
+            if own is not None:
+                figure = contours.select(image).draw(self.read_image(image))
+                figure.savefig(folder / own / "contours.png")
 
     def _save_top(self, folder: Path, fit: Fit, image: str) -> None:
         """Write maps, numbers and all figures of one fit."""
@@ -177,13 +199,6 @@ class DatasetFit:
         self.method.draw(folder, fit, pixels, top=True)
         if pixels is not None:
             figures.boundaries(fit.maps, pixels).savefig(folder / "boundaries.png")
-
-
-def _write_table(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def fit_dataset(
@@ -331,6 +346,8 @@ class DatasetFitJob:
         Whether K is chosen once, or for each participant.
     durations : DurationTable or None
         Reaction times and durations of the participants.
+    dataset : Dataset or None
+        The folder of the data, if it is one; it may hold drawn contours.
     """
 
     answers: Responses
@@ -340,6 +357,7 @@ class DatasetFitJob:
     read_image: ReadImage
     segments_by: SegmentsBy = "all"
     durations: DurationTable | None = None
+    dataset: Dataset | None = None
 
     @property
     def steps(self) -> int:
@@ -397,10 +415,27 @@ class DatasetFitJob:
             warnings.warn(f"{self.by} {name} is left out: {reason}", VsegWarning, stacklevel=4)
         _warn_by_kind(self.by, {name: fit.notes for name, fit in each.items()})
         image = self.answers.images[0]
+        contours = self._score_contours(together, each)
         return DatasetFit(
             self.by, together, each, skipped, rows, self.method, self.read_image, image, self.segments_by,
-            self.durations,
+            self.durations, contours,
         )  # fmt: skip
+
+    def _score_contours(self, together: Fit | None, each: Mapping[str, Fit]) -> ContourAgreement | None:
+        """Compare the contours that participants drew on these images with the maps; None if there are none."""
+        if self.dataset is None:
+            return None
+        drawn = {drawing.image for drawing in load_contours(self.dataset.folder)}
+        if not drawn.intersection(self.answers.images):
+            return None
+        image = self.answers.images[0]
+        if together is None:
+            maps = {("", name): fit.maps for name, fit in each.items()}
+        else:
+            own = {(name, image): fit.maps for name, fit in each.items()}
+            maps = {("", image): together.maps} if self.by == "all" else own
+        only = image if len(self.answers.images) == 1 else None
+        return score_contours(self.dataset.folder, maps, image=only, seed=CONTOURS_SEED)
 
 
 def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -> DatasetFitJob:
@@ -418,7 +453,16 @@ def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -
         by = "image" if source.dataset and image is None and len(answers.images) > 1 else "all"
     answers = _choose_image(answers, by, image)
     read_image = source.image_reader(settings.get("picture"), answers.images)
-    return DatasetFitJob(answers, counts, by, method, read_image, segments_by, source.measure_durations())
+    return DatasetFitJob(
+        answers,
+        counts,
+        by,
+        method,
+        read_image,
+        segments_by,
+        durations=source.measure_durations(),
+        dataset=source.dataset,
+    )
 
 
 def _check_segments_by(segments_by: SegmentsBy, by: Grouping | None, counts: list[int]) -> SegmentsBy:

@@ -13,7 +13,7 @@ from vseg import __version__, monitor, store
 from vseg._support.temporary_folders import temporary_folder
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, NotFound
-from vseg.monitor import Contours, tiles
+from vseg.monitor import Drawing, tiles
 from vseg.monitor.maps import MAX_SEGMENTS, MIN_SEGMENTS, answers_fingerprint
 from vseg.server.api.dependencies import (
     RequestedStudy,
@@ -180,7 +180,7 @@ def draw_figure(wanted: RequestedMaps, kind: FigureKind) -> Response:
 @router.get("/contours.json", summary="List contours that participants drew")
 def list_contours(
     request: Request, row: RequestedStudy, image: ImageName, participant: OnlyParticipant = None
-) -> list[Contours]:
+) -> list[Drawing]:
     """Return the last drawing of each session: lines of x, y in pixels, and the size of the image in pixels."""
     find_image(row, image)
     return monitor.load_contours(get_state(request).db, row, image, participant or None)

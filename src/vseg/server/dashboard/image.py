@@ -69,12 +69,23 @@ class MapSelection:
 
 @require_login
 async def image_page(request: Request) -> Response:
-    """Show the maps of one image; ?part=live returns its counts and pictures, ?part=fit the numbers of the fit."""
+    """Show the maps of one image.
+
+    ?part=live returns its counts and pictures, ?part=fit the numbers of the fit, ?part=contours those of drawings.
+    """
     row = await load_study(request)
     selection = parse_selection(request, row)
     if request.query_params.get("part") == "fit":
         return await render_live_page(
             request, row, "image", lambda overview, _: _fit_values(selection, overview)
+        )
+    if request.query_params.get("part") == "contours":
+        return await render_live_page(
+            request,
+            row,
+            "image",
+            lambda overview, views: _contour_values(request, row, selection, views),
+            lambda overview: {selection.image: get_selected_posterior(request, row, selection, overview)},
         )
     return await render_live_page(
         request,
@@ -222,6 +233,21 @@ def _fit_values(selection: MapSelection, overview: StudyOverview | None) -> dict
         "shares": fit.maps.probabilities.mean(axis=0).tolist(),
         "max_entropy": math.log(fit.maps.segments),
     }
+
+
+def _contour_values(
+    request: Request, row: StudyRow, selection: MapSelection, views: dict[str, PosteriorView]
+) -> dict[str, Any]:
+    """Return the F of drawn contours; the maps are those of the posterior on the page."""
+    view = views.get(selection.image)
+    drawings = monitor.load_contours(get_state(request).db, row, selection.image, most=MAX_DRAWINGS)
+    participant = selection.participant or None
+    if participant and participant not in {drawing.participant for drawing in drawings}:
+        own = monitor.load_contours(get_state(request).db, row, selection.image, participant)
+        drawings = [*drawings, *own]
+    maps = view.posterior.maps if view is not None and view.posterior is not None else None
+    scores = monitor.score_drawings(row, selection.image, drawings, maps, participant)
+    return {"selection": selection, "scores": scores}
 
 
 def _require_number(segments: str) -> int:

@@ -113,7 +113,7 @@ async def render_live_page(
     values |= await http.run_in_thread(get_values, overview, views)
     if part is None:
         return await render_page(request, f"{name}.html", **values)
-    template = "fit" if (name, part) == ("image", "fit") else name
+    template = part if name == "image" and part in ("fit", "contours") else name
     response = await render_fragment(request, f"parts/{template}.html", **values)
     response.headers["ETag"] = etag
     return response
