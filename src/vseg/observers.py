@@ -239,7 +239,7 @@ def draw_contours(
     >>> halves = Maps.one_hot(Grid(8), [0] * 32 + [1] * 32)
     >>> [line] = draw_contours(halves, noise=0, seed=0).lines
     >>> line.tolist()
-    [[0.0, 256.0], [512.0, 256.0]]
+    [[512.0, 256.0], [0.0, 256.0]]
     """
     from skimage.measure import approximate_polygon
 

@@ -216,7 +216,8 @@ def fit(
     for each participant; their segments are ordered like those of all that they match. --by image fits each image
     separately. Participants or images with too few answers are skipped, with a warning and a note in the table.
 
-    A folder written by vseg export contains its locations, images, catch trials and number of segments.
+    A folder written by vseg export contains its locations, images, catch trials and number of segments. If participants
+    drew contours, contours.csv and contours.png compare them with the truth, the maps and each other.
 
     \b
     Examples:

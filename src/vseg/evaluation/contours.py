@@ -160,9 +160,9 @@ def compare_contours(
 
     Examples
     --------
-    >>> drawings = [Contours([[[0, y], [9, y]]], 9, 9, participant=f"P{y}", image="a") for y in (3, 3.1, 8)]
+    >>> drawings = [Contours([[[0, y], [9, y]]], 9, 9, participant=f"P{y}", image="a") for y in (3, 3.05, 8)]
     >>> [(pair.participant, pair.other, pair.f) for pair in compare_contours(drawings, seed=0)]
-    [('P3', 'P3.1', 1.0), ('P3', 'P8', 0.0), ('P3.1', 'P8', 0.0)]
+    [('P3', 'P3.05', 1.0), ('P3', 'P8', 0.0), ('P3.05', 'P8', 0.0)]
     """
     rng = np.random.default_rng(check_seed(seed))
     by_image: dict[str, list[Contours]] = {}
