@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vseg._support.blas import single_blas_thread
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.reconstruction.objective import Objective, build_objective
@@ -117,5 +118,8 @@ def _minimise(
         by_logit = p * (slope - np.sum(p * slope, axis=1, keepdims=True))
         return problem.value(p), pull_back(theta, by_logit).ravel()
 
-    result = minimize(cost, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_steps})
+    with (
+        single_blas_thread
+    ):  # L-BFGS-B multiplies tiny matrices, on which several threads only wait for each other
+        result = minimize(cost, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": max_steps})
     return np.asarray(result.x.reshape(start.shape))

@@ -169,7 +169,11 @@ def _run_figure(
     table.save(folder / "trials.csv")
     example = _make_example(module, settings["seed"], data)
     np.savez_compressed(folder / "example.npz", **example)
-    claims = [claim.as_dict() for claim in module.claims(table)]
+    resampled = _describe_resamples(module, settings["resamples"], data)
+    claims = [
+        claim.as_dict() | {"settings": "; ".join(filter(None, (claim.settings, resampled)))}
+        for claim in module.claims(table)
+    ]
     module.draw(table, example).savefig(folder / "figure.png")
     content = {
         "format": page.FORMAT,
@@ -177,7 +181,7 @@ def _run_figure(
         "title": module.TITLE,
         "where": module.WHERE,
         **settings,
-        "resampled": _describe_resamples(module, settings["resamples"], data),
+        "resampled": resampled,
         "fewest": min(repeats for repeats, _ in groups),
         "seconds": round(time.perf_counter() - began, 3),
         "worked": round(_sum_work_seconds(folder, groups), 3),
