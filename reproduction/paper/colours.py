@@ -113,7 +113,7 @@ def _fit(fit: str, features: NDArray[np.float64], tally: Tally, seed: int) -> Pl
         paper = parametric.fit_logistic(features, tally, SEGMENTS, strength=STRENGTH, seed=seed)
         return PlaneFit(paper.maps, paper.weights, paper.offsets)
     task = Task(simulation.expand_tally(tally), segments=SEGMENTS)
-    options = {"loss": "squared_error"} if fit == "squared" else {}
+    options: dict[str, Any] = {"loss": "squared_error"} if fit == "squared" else {}
     return _planes_from_model(logistic({"image": features}, **options)(task, seed=seed))
 
 

@@ -155,7 +155,7 @@ def test_results_of_other_settings_are_not_overwritten(tmp_path, field):
 
 
 def test_bad_input_is_rejected_before_anything_is_written(tmp_path):
-    with pytest.raises(NotFound, match=r"no figure 'bloks'; choose one of deterministic, .*kernels, or all"):
+    with pytest.raises(NotFound, match=r"no figure 'bloks'; choose .*kernels, a number such as fig2 or s4"):
         run(["blocks", "bloks"], out=tmp_path / "new")
     with pytest.raises(InvalidInput, match="whole number of resamples from 1 up, got 0"):
         run(["blocks"], resamples=0, out=tmp_path / "new")
