@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
 from reproduction.paper.claims import (
+    ARITHMETIC,
     TOLERANCE_FACTOR,
     Claim,
     describe_run,
@@ -195,7 +196,7 @@ def _judge_block_duration() -> Claim:
         condition=f"a block has the smallest number of pairs, (K-1)N²; with the advised KN² pairs it lasts "
         f"{minutes['KN²'] / BLOCK_MIN:.1f} times as long",
         reason=f"a block lasts more than {TOLERANCE_FACTOR:g} times as long",
-        settings=f"arithmetic with the paper's median of {TRIAL_S} s a trial; nothing is simulated",
+        settings=ARITHMETIC,
     )
 
 

@@ -9,6 +9,8 @@ REPRODUCED = "reproduced"
 ONLY_IF = "reproduced only if"
 NOT_REPRODUCED = "not reproduced"
 NOT_TESTABLE = "not testable without the data"
+ARITHMETIC = "arithmetic with printed numbers; nothing is simulated"
+"""The settings of a claim that needs no resamples."""
 BOOTSTRAP_DRAWS = 2000
 TOLERANCE_FACTOR = 1.5
 """A printed number counts as reproduced if ours is within this factor of it: the paper prints neither its maps

@@ -21,6 +21,7 @@ from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
 PAGE, TABLE = "index.html", "claims.md"
 FORMAT = 3  # of claims.json
 PROVISIONAL_RESAMPLES = 20  # with fewer resamples a verdict is marked as provisional
+PAPER_RESAMPLES = 1000
 DAY = 24 * 3600.0
 
 
@@ -100,7 +101,7 @@ def render_markdown(
             cells = (
                 claim["claim"], claim["printed"], claim["paper"], claim["ours"], verdict, claim["settings"],
             )  # fmt: skip
-            lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
         parts.append("\n".join(lines))
     return "\n\n".join([*filter(None, parts), _describe_origin(figures)]) + "\n"
 
@@ -132,8 +133,20 @@ def write_docs(folder: Path, docs: Path) -> list[Path]:
         for figure in figures
     ]
     text = render_markdown(figures, lambda name: f"pictures/{_picture_name(name)}")
-    write_text(docs / TABLE, f"{DOCS_HEAD}\n{text}")
+    write_text(docs / TABLE, f"{DOCS_HEAD}{_describe_page_resamples(figures)}\n\n{text}")
     return [*written, docs / TABLE]
+
+
+def _describe_page_resamples(figures: Sequence[Mapping[str, Any]]) -> str:
+    """Say which numbers of resamples were requested, and that they are fewer than the paper's if they are."""
+    counts = sorted({figure["resamples"] for figure in figures})
+    numbers = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    few = (
+        ""
+        if counts[0] >= PAPER_RESAMPLES
+        else f"; the paper has {PAPER_RESAMPLES}, as has `make paper` by default"
+    )
+    return f"This page: {numbers} resamples{few}."
 
 
 def _picture_name(figure: str) -> str:
@@ -157,7 +170,7 @@ def _lower_first(text: str) -> str:
 def _list_marks(figure: Mapping[str, Any]) -> str:
     """Return how many resamples a figure has, and whether they are few."""
     few = " Provisional: few resamples." if figure["fewest"] < PROVISIONAL_RESAMPLES else ""
-    return f"{figure['resampled'].capitalize()}.{few}"
+    return f"{figure['resampled']}.{few}"
 
 
 def _tally(verdicts: Sequence[str]) -> str:
@@ -179,7 +192,8 @@ def describe_cost(figures: Sequence[Mapping[str, Any]]) -> str:
         f"one core in PyTorch, estimated from one fit of each kind ({format_duration(in_full)} if every setting had "
         f"all resamples); compiled they take {format_duration(compiled)} here, "
         f"{pytorch / max(compiled, 1e-9):.0f} times less. With vseg's own estimators, which choose λ by "
-        f"{FOLDS * len(STRENGTHS)} more fits each, these figures took {format_duration(work)} of work in all."
+        f"{FOLDS * len(STRENGTHS)} more fits each, these figures took {format_duration(work)} of work in all "
+        "(elapsed time of all workers)."
     )
 
 
@@ -236,6 +250,5 @@ LABELS = {
 DOCS_HEAD = """# The paper's figures and claims, regenerated
 
 Written by `python -m reproduction paper run all` and `python -m reproduction paper publish docs`; how to read it:
-[paper.md](paper.md). Each row says what it was run with, including the number of resamples: 1000 as in the paper where
-a fit takes less than 50 ms, fewer elsewhere.
-"""
+[paper.md](paper.md). Each row says what it was run with, including the number of resamples; fits that take more than
+50 ms have fewer. """

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from reproduction.paper import drawing, participants
 from reproduction.paper.claims import (
+    ARITHMETIC,
     TOLERANCE_FACTOR,
     Claim,
     describe_run,
@@ -335,7 +336,7 @@ def _judge_engaged_time() -> Claim:
         holds=is_near(minutes, ENGAGED_MIN),
         reason=f"the trials take more than {TOLERANCE_FACTOR:g} times as long, or less",
         remark="The printed numbers agree with each other.",
-        settings=f"arithmetic with the paper's median of {TRIAL_S} s a trial; nothing is simulated",
+        settings=ARITHMETIC,
     )
 
 

@@ -241,7 +241,7 @@ def _judge_against_shuffled(
         holds=len(passed) == len(WAYS),
         holds_if=bool(passed),
         condition=f"the fit optimises {' or '.join(WAY_LABELS[fit] for fit in passed)} ({failed}). {note}".strip(),
-        reason=f"It is found in none of the four ways of fitting ({failed}). {note}".strip(),
+        reason=f"it is found in none of the four ways of fitting ({failed}). {note}".strip(),
         remark=note,
         settings=RUN,
         about_people=True,

@@ -200,8 +200,12 @@ def test_slow_settings_get_a_stated_share_and_never_too_few():
     module = load_figure("resolution")
     assert [repeats for repeats, _ in _group_by_resamples(module, 1000, None)] == [1000, 200, 100, 20]
     assert [repeats for repeats, _ in _group_by_resamples(module, 20, None)] == [20, 5, 5, 5]
-    assert _describe_resamples(module, 1000, None).endswith(
-        "200 resamples of size 16 fits slow, 100 resamples of size 32 fits slow, 20 resamples of size 64 fits slow"
+    assert _describe_resamples(module, 1000, None) == (
+        "1000 resamples of fits under 50 ms, 200 of slower ones with size 16, 100 of slower ones with size 32, 20 of "
+        "slower ones with size 64"
+    )
+    assert _describe_resamples(load_figure("colours"), 1000, None) == (
+        "1000 resamples of fits under 50 ms, 50 of slower ones"
     )
 
 
