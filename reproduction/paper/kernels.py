@@ -32,7 +32,7 @@ PARTS = {
     (64, SLOW): ALL,
 }
 """The fits that take less than 50 ms at each size, and the slower ones."""
-SHARES = {16: 0.1, 32: 0.02, 64: 0.003}  # of the resamples, for slow fits
+SHARES = {16: 0.1, 32: 0.02, 64: 0.005}  # of the resamples, for slow fits
 SETTINGS = [{"size": size, "fits": fits} for size, fits in PARTS]
 MIN_RESAMPLES = 3
 BLOCKS = 10

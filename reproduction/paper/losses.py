@@ -332,4 +332,4 @@ def _draw_courses(panels: "Sequence[Axes]", table: "Table", amplitude: float, *,
         )
         if not last:
             axes.tick_params(labelbottom=False)
-        drawing.write_inside(axes, f"{LEVELS[amplitude]}, σ_f = {amplitude:g}")
+        drawing.write_inside(axes, f"σ_f = {amplitude:g}")

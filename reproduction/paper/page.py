@@ -159,7 +159,7 @@ def _write_small_picture(source: Path, target: Path) -> Path:
 
     with Image.open(source) as image:
         half = image.convert("RGB").resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
-        half.quantize(256).save(target, optimize=True)
+        half.quantize(256, method=Image.Quantize.MAXCOVERAGE).save(target, optimize=True)
     return target
 
 
