@@ -46,7 +46,7 @@ def list_() -> None:
 def run(
     figure: Annotated[
         list[str],
-        typer.Argument(metavar="FIGURE", help="Names from `paper list`, or all."),
+        typer.Argument(metavar="FIGURE", help="Names from `paper list`, numbers such as fig2 or s4, or all."),
     ],
     resamples: Annotated[
         int | None,
@@ -77,7 +77,7 @@ def run(
     \b
     Examples:
       python -m reproduction paper run all --quick --out paper
-      python -m reproduction paper run blocks uncertainty --resamples 200
+      python -m reproduction paper run fig4 fig5 --resamples 200
       python -m reproduction paper run natural --data BSDS500/data --executor dask://localhost:8786
     """
     if quick and resamples is not None:
@@ -107,6 +107,27 @@ def run(
         typer.echo(cost)
     count = len(page.load_finished(out))
     typer.echo(f"{out}: {format_count(count, 'figure')} finished; see {out / 'index.html'}.")
+
+
+@paper.command()
+def publish(
+    docs: Annotated[
+        Path, typer.Argument(metavar="DOCS", help="Folder of the documentation, with a subfolder pictures.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Output folder of `paper run`.")] = Path(
+        "paper"
+    ),
+) -> None:
+    """Write the figures and claims of a run into the documentation: DOCS/claims.md and DOCS/pictures/paper-*.png.
+
+    \b
+    Example:
+      python -m reproduction paper publish docs --out paper
+    """
+    from reproduction.paper import page
+
+    written = page.write_docs(out, docs)
+    typer.echo(f"{docs}: wrote {format_count(len(written) - 1, 'picture')} and {written[-1]}.")
 
 
 def _describe_result(result: "FigureResult") -> str:

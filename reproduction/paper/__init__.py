@@ -14,6 +14,7 @@ parametric.py    the paper's parametric fits
 costs.py         running times
 """
 
+import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from types import ModuleType
@@ -93,11 +94,35 @@ def load_figure(name: str) -> FigureModule:
 def check_name(name: str) -> str:
     """Return the name, or raise NotFound with all names if there is no such figure."""
     if name not in FIGURES:
-        raise NotFound(f"There is no figure {name!r}; choose one of {', '.join(FIGURES)}, or all.")
+        raise NotFound(
+            f"There is no figure {name!r}; choose one of {', '.join(FIGURES)}, a number such as fig2 or s4, or all."
+        )
     return name
+
+
+def find_figures(name: str) -> list[str]:
+    """Return the figures with this name or number; 'all' selects every figure.
+
+    Examples
+    --------
+    >>> find_figures("fig2"), find_figures("s4")
+    (['losses'], ['resolution', 'kernels'])
+    """
+    if name == "all":
+        return list(FIGURES)
+    return [figure for figure, title in FIGURES.items() if name in _list_numbers(title)] or [check_name(name)]
+
+
+def _list_numbers(title: str) -> list[str]:
+    """Return the numbers in a title as typed: 'fig7' and 's5' of 'Figure 7 and S5: …'."""
+    where = title.partition(":")[0]
+    return [
+        *(f"fig{number}" for number in re.findall(r"Figure (\d+)", where)),
+        *(f"s{number}" for number in re.findall(r"\bS(\d+)", where)),
+    ]
 
 
 def select_figures(names: Iterable[str]) -> list[str]:
     """Return the requested figures without duplicates, in the paper's order; 'all' selects every figure."""
-    wanted = {selected for name in names for selected in (FIGURES if name == "all" else [check_name(name)])}
+    wanted = {selected for name in names for selected in find_figures(name)}
     return [name for name in FIGURES if name in wanted]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vseg._support.numba_cache import compiled
 from vseg.reconstruction.losses import loss
-from vseg.reconstruction.objective import Objective
+from vseg.reconstruction.objective import Objective, PairRows
 
 EPSILON = 1e-3
 """The paper's stopping rule: the total loss changes by less than this in one iteration."""
@@ -34,9 +34,14 @@ def descend(
 ) -> tuple[NDArray[np.float64], int]:
     """Run Algorithm 1 until it stops; return the maps (n, K) and the number of iterations."""
     p = start.copy()
+    i, e = _pair_ends(problem.tested)
+    tested = problem.tested
     iterations = _run_descent(
         p,
-        problem.tested,
+        i,
+        tested.partner[e],
+        tested.share[e],
+        tested.weight[e],
         problem.code,
         problem.strength,
         problem.smoothness.matrix,
@@ -47,12 +52,19 @@ def descend(
     return p, iterations
 
 
+def _pair_ends(tested: PairRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first location of each pair and its entry among the rows, which hold every pair twice."""
+    ends = np.repeat(np.arange(len(tested.start) - 1), np.diff(tested.start))
+    entries = np.flatnonzero(ends < tested.partner)
+    return ends[entries], entries
+
+
 @compiled
-def _run_descent(p, tested, code, strength, penalty, rate, epsilon, max_iterations):
+def _run_descent(p, i, j, share, weight, code, strength, penalty, rate, epsilon, max_iterations):
     slope = np.empty_like(p)
     before = np.inf
     for step in range(max_iterations):
-        value = _slope(p, tested, code, strength, penalty, slope)
+        value = _slope(p, i, j, share, weight, code, strength, penalty, slope)
         if abs(before - value) < epsilon:
             return step
         before = value
@@ -61,28 +73,32 @@ def _run_descent(p, tested, code, strength, penalty, rate, epsilon, max_iteratio
 
 
 @compiled
-def _slope(p, tested, code, strength, penalty, slope):
+def _slope(p, i, j, share, weight, code, strength, penalty, slope):
     """Return the objective at p and write its gradient to `slope`."""
     value = 0.0
-    for i in range(p.shape[0]):
-        for c in range(p.shape[1]):
-            slope[i, c] = penalty.diagonal[i] * p[i, c] if strength > 0.0 else 0.0
-        if strength > 0.0:
-            for e in range(penalty.start[i], penalty.start[i + 1]):
+    slope[:] = 0.0
+    if strength > 0.0:
+        for a in range(p.shape[0]):
+            for c in range(p.shape[1]):
+                slope[a, c] = penalty.diagonal[a] * p[a, c]
+            for e in range(penalty.start[a], penalty.start[a + 1]):
+                b, along = penalty.column[e], penalty.value[e]
                 for c in range(p.shape[1]):
-                    slope[i, c] += penalty.value[e] * p[penalty.column[e], c]
+                    slope[a, c] += along * p[b, c]
             for c in range(p.shape[1]):
-                value += strength * slope[i, c] * p[i, c]
-                slope[i, c] *= 2.0 * strength
-        for e in range(tested.start[i], tested.start[i + 1]):
-            j = tested.partner[e]
-            q = 0.0
-            for c in range(p.shape[1]):
-                q += p[i, c] * p[j, c]
-            lost, along, _ = loss(code, q, tested.share[e])
-            value += 0.5 * tested.weight[e] * lost  # each pair is visited from both locations
-            for c in range(p.shape[1]):
-                slope[i, c] += tested.weight[e] * along * p[j, c]
+                value += strength * slope[a, c] * p[a, c]
+                slope[a, c] *= 2.0 * strength
+    for e in range(len(i)):
+        a, b = i[e], j[e]
+        q = 0.0
+        for c in range(p.shape[1]):
+            q += p[a, c] * p[b, c]
+        lost, along, _ = loss(code, q, share[e])
+        value += weight[e] * lost
+        along *= weight[e]
+        for c in range(p.shape[1]):
+            slope[a, c] += along * p[b, c]
+            slope[b, c] += along * p[a, c]
     return value
 
 

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
 from reproduction.paper.claims import (
+    ARITHMETIC,
     TOLERANCE_FACTOR,
     Claim,
+    describe_run,
     format_interval,
     interval,
     is_near,
@@ -17,7 +19,7 @@ from reproduction.paper.claims import (
     ratio_interval,
 )
 from reproduction.paper.costs import PaperFit
-from reproduction.paper.estimators import ESTIMATORS, LABELS
+from reproduction.paper.estimators import ESTIMATORS, LABELS, stable_learning_rate
 from vseg.data.maps import Maps
 from vseg.evaluation import metrics
 
@@ -32,11 +34,17 @@ WHERE = "Figure 4"
 SETTINGS = {"blocks": (1, 2, 4, 10, 16, 32, 64, 128)}
 FEW, MANY = 1, 128
 LEVEL = 10  # blocks after which the error levels off according to the paper
+TRIAL_S, BLOCK_MIN = 1.33, 5.0  # median duration of a trial, and duration of a block, as printed
+SIZE, AMPLITUDE, XI = 12, 6.0, 2.0
+RUN = describe_run(
+    size=SIZE, segments=3, pairs="KN²", blocks="1 to 128", amplitude=AMPLITUDE, xi=XI, strength="0 and 10",
+    rate=f"{stable_learning_rate(0.0)} and {stable_learning_rate(10.0)}",
+)  # fmt: skip
 
 
 def truth() -> Maps:
     """Return maps of moderate uncertainty; the paper prints K = 3, but neither N nor σ nor ξ."""
-    return simulation.truth(size=12, amplitude=6.0, xi=2.0)
+    return simulation.truth(size=SIZE, amplitude=AMPLITUDE, xi=XI)
 
 
 def trial(*, blocks: int, seed: int) -> list[dict[str, Any]]:
@@ -69,9 +77,11 @@ def claims(table: "Table") -> list[Claim]:
     """Judge the paper's claims about this figure."""
     return [
         _judge_improvement(table),
+        _judge_rate(table),
         _judge_levelling(table),
         _judge_one_block(table),
         _judge_variability(table),
+        _judge_block_duration(),
     ]
 
 
@@ -89,7 +99,33 @@ def _judge_improvement(table: "Table") -> Claim:
         reason="the gap differs from the printed one at some number of blocks",
         remark=f"Within a factor of {TOLERANCE_FACTOR:g} of the printed range. "
         f"{_describe_crossover(ratios, warm)}".strip(),
+        settings=RUN,
     )
+
+
+def _judge_rate(table: "Table") -> Claim:
+    slopes = {name: _slope(table, name) for name in ESTIMATORS}
+    before = {name: _slope(table, name, last=LEVEL) for name in ("paper", "paper_plain")}
+    return judge(
+        "The error falls with the number of blocks at approximately the same rate with and without regularisation.",
+        paper=f"exponent of N_b: {slopes['paper']:.2f} with, {slopes['paper_plain']:.2f} without; up to {LEVEL} blocks "
+        f"{before['paper']:.2f} and {before['paper_plain']:.2f}",
+        ours=f"{slopes['ours']:.2f} by default, {slopes['ours_plain']:.2f} at λ = 0 from a smooth start",
+        holds=is_near(slopes["paper"], slopes["paper_plain"], slopes["paper_plain"])
+        if slopes["paper_plain"] > 0
+        else False,
+        holds_if=before["paper_plain"] > 0 and is_near(before["paper"], before["paper_plain"]),
+        condition=f"only 1 to {LEVEL} blocks count",
+        reason=f"the rates differ by more than a factor of {TOLERANCE_FACTOR:g}, over all blocks and up to {LEVEL}",
+        settings=RUN,
+    )
+
+
+def _slope(table: "Table", name: str, last: int = MANY) -> float:
+    """Return the rate of the fall: minus the slope of the log error over the log number of blocks."""
+    blocks = [number for number in SETTINGS["blocks"] if number <= last]
+    errors = [_column(table, "mae", number, name).mean() for number in blocks]
+    return -float(np.polyfit(np.log(blocks), np.log(errors), 1)[0])
 
 
 def _describe_crossover(blocks: Iterable[int], ratios: Iterable[tuple[float, float, float]]) -> str:
@@ -117,6 +153,7 @@ def _judge_levelling(table: "Table") -> Claim:
         if further[1] <= 1
         else "The levelling is due to λ = 10, not to the answers: with λ chosen by cross-validation, the error "
         f"at {LEVEL} blocks is {format_interval(further, 1)} times that at {MANY}.",
+        settings=RUN,
     )
 
 
@@ -128,6 +165,7 @@ def _judge_one_block(table: "Table") -> Claim:
         ours=format_interval(own),
         holds=right[0] > 0.9,
         reason="fewer than 90 % of the labels are right",
+        settings=RUN,
     )
 
 
@@ -139,6 +177,26 @@ def _judge_variability(table: "Table") -> Claim:
         ours=f"{spread['ours']:.3f} by default, {spread['ours_plain']:.3f} without",
         holds=spread["paper"] > spread["paper_plain"],
         reason="unregularised fits end in a different local minimum at each start, which adds to their spread",
+        settings=RUN,
+    )
+
+
+def _judge_block_duration() -> Claim:
+    """Judge a statement that follows from two numbers printed in the paper."""
+    size, segments = 10, 4
+    trials = {"KN²": segments * size**2, "(K-1)N²": (segments - 1) * size**2}
+    minutes = {name: count * TRIAL_S / 60 for name, count in trials.items()}
+    return judge(
+        f"With N = {size} and K = {segments} a block lasts approximately {BLOCK_MIN:g} minutes.",
+        printed=f"{BLOCK_MIN:g} minutes a block; {TRIAL_S} s a trial",
+        paper="; ".join(f"{trials[name]} trials ({name}): {minutes[name]:.1f} minutes" for name in trials),
+        ours="the same arithmetic: `vseg plan` and the study file's cost give the duration from the trials",
+        holds=is_near(minutes["KN²"], BLOCK_MIN),
+        holds_if=is_near(minutes["(K-1)N²"], BLOCK_MIN),
+        condition=f"a block has the smallest number of pairs, (K-1)N²; with the advised KN² pairs it lasts "
+        f"{minutes['KN²'] / BLOCK_MIN:.1f} times as long",
+        reason=f"a block lasts more than {TOLERANCE_FACTOR:g} times as long",
+        settings=ARITHMETIC,
     )
 
 

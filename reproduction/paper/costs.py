@@ -9,18 +9,18 @@ from vseg.data.responses import Tally
 from vseg.reconstruction.objective import build_objective
 
 CPU_SECONDS = {
-    "deterministic": 100.0,
-    "losses": 440.0,
-    "blocks": 415.0,
-    "uncertainty": 540.0,
-    "natural": 120.0,
-    "texture": 350.0,
-    "colours": 100.0,
-    "variance": 330.0,
-    "many_segments": 90.0,
-    "unknown_segments": 135.0,
-    "resolution": 320.0,
-    "kernels": 225.0,
+    "deterministic": 40.0,
+    "losses": 355.0,
+    "blocks": 160.0,
+    "uncertainty": 260.0,
+    "natural": 255.0,
+    "texture": 180.0,
+    "colours": 165.0,
+    "variance": 60.0,
+    "many_segments": 80.0,
+    "unknown_segments": 250.0,
+    "resolution": 150.0,
+    "kernels": 260.0,
 }
 """Approximate CPU seconds of each figure at 1000 resamples; only used for the progress bar."""
 

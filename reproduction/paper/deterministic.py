@@ -1,4 +1,8 @@
-"""Figure 1: are maps without uncertainty recovered perfectly?"""
+"""Figure 1: are maps without uncertainty recovered perfectly? Below: the outline of a trial, and maps of a photograph.
+
+The bottom row of the paper's figure shows one participant's maps of a natural image (K = 3, N = 19, one block). Here
+the participant is simulated: one who sees three regions of a sample photograph and lapses in 2 % of the trials.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,11 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
-from reproduction.paper.claims import Claim, format_interval, interval, judge
+from reproduction.paper.claims import Claim, describe_run, format_interval, interval, judge
 from reproduction.paper.costs import PaperFit
-from reproduction.paper.estimators import ESTIMATORS, LABELS, Estimator, fit_paper_continued
+from reproduction.paper.estimators import (
+    ESTIMATORS,
+    LABELS,
+    Estimator,
+    fit_paper_continued,
+    stable_learning_rate,
+)
+from vseg import designs
+from vseg.data.layout import Grid
 from vseg.data.maps import Maps
+from vseg.data.responses import Tally
 from vseg.evaluation import metrics
+from vseg.figures import style
+from vseg.image_observers import simulate_annotation
+from vseg.observers import LapsingObserver
+from vseg.stimuli import load_sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +36,14 @@ if TYPE_CHECKING:
 
 NAME = "deterministic"
 TITLE = "Deterministic maps"
-WHERE = "Figure 1, top"
-SETTINGS = {"size": (16,)}
+WHERE = "Figure 1"
+SIZE, XI = 16, 3.2
+SETTINGS = {"size": (SIZE,)}
+RUN = describe_run(
+    size=SIZE, segments=3, pairs="KN²", blocks=1, amplitude="∞", xi=XI, strength="0, 10, and 10 to 0 in steps",
+    rate=f"{stable_learning_rate(0.0)} (0.05 at λ = 10)",
+)  # fmt: skip
+PHOTOGRAPH, PHOTOGRAPH_GRID, PHOTOGRAPH_PX, LAPSE = "coffee", Grid(19), 380, 0.02
 ESTIMATORS_COMPARED: dict[str, Estimator] = {
     "paper_plain": ESTIMATORS["paper_plain"],
     "paper": ESTIMATORS["paper"],
@@ -34,7 +57,7 @@ NAMES = {**LABELS, "paper_continued": "paper, λ → 0"}
 
 def truth(size: int) -> Maps:
     """Return one-hot maps of three segments; the paper does not print N."""
-    return simulation.truth(size=size, amplitude=float("inf"), xi=size / 5, min_area=0.15, seed=1)
+    return simulation.truth(size=size, amplitude=float("inf"), xi=XI, min_area=0.15, seed=1)
 
 
 def trial(*, size: int, seed: int) -> list[dict[str, Any]]:
@@ -59,13 +82,32 @@ def paper_fits(*, size: int, seed: int) -> list[PaperFit]:
 
 
 def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
-    """Return the true maps and the maps of each estimator in one resample."""
-    true = truth(16)
+    """Return the true maps and the maps of each estimator in one resample, and a photograph with its maps."""
+    true = truth(SIZE)
     tally = simulation.simulate_tally(true, blocks=1, seed=seed)
     images = {
         name: fit(tally, 3, seed=seed).align_to(true).image for name, fit in ESTIMATORS_COMPARED.items()
     }
-    return {"truth": true.image, **images}
+    return {"truth": true.image, **images, **_segment_photograph(seed)}
+
+
+def _segment_photograph(seed: int) -> dict[str, NDArray[np.float64]]:
+    """Return the photograph, one tested pair and the participant's maps: K = 3, N = 19, one block."""
+    image = load_sample(PHOTOGRAPH, PHOTOGRAPH_PX)
+    seen = simulate_annotation(image, PHOTOGRAPH_GRID, 3, 0.3, np.random.SeedSequence(seed))
+    rng = np.random.default_rng(seed)
+    pairs = designs.scattered(PHOTOGRAPH_GRID, segments=3, seed=rng)
+    same = rng.random(len(pairs)) < LapsingObserver(LAPSE)(seen, pairs)
+    tally = Tally(pairs, same, np.ones(len(pairs), np.int64))
+    return {
+        "photograph": image / 255,
+        "pair": PHOTOGRAPH_GRID.pixels(PHOTOGRAPH_PX, PHOTOGRAPH_PX)[[pairs.i[0], pairs.j[0]]],
+        "photograph_seen": seen.image,
+        **{
+            f"photograph_{name}": ESTIMATORS[name](tally, 3, seed=seed).align_to(seen).image
+            for name in ("paper", "ours")
+        },
+    }
 
 
 def claims(table: "Table") -> list[Claim]:
@@ -89,6 +131,7 @@ def claims(table: "Table") -> list[Claim]:
             f"{perfect['paper_continued'][0]:.1%} of resamples have no wrong label. A random start at λ = 0 ends in a "
             "local minimum.",
             reason="fits end in local minima",
+            settings=RUN,
         )
     ]
 
@@ -97,8 +140,68 @@ def draw(table: "Table", example: dict[str, NDArray[np.float64]]) -> "Figure":
     """Draw the share of correct labels in each resample, and the maps of one resample."""
     rows = {NAMES[name]: drawing.maps_from_image(example[name]) for name in ESTIMATORS_COMPARED}
     columns = {"one resample": {"truth": drawing.maps_from_image(example["truth"]), **rows}}
-    figure, [axes] = drawing.create_figure(columns, margin=1.0, key_lines=1)
+    figure, [axes] = drawing.create_figure(columns, margin=1.0, key_lines=1, below=BELOW)
     drawing.draw_spread(
         axes, table, "accuracy", "share of labels right", {name: NAMES[name] for name in ESTIMATORS_COMPARED}
     )
+    top = figure.get_size_inches()[1] - BELOW
+    _draw_trial(figure, 0.25, top + 0.35, example)
+    _draw_photograph_maps(figure, 4.6, top + 0.05, example)
     return figure
+
+
+BELOW = 2.75  # inches of the bottom row
+SCREEN, SCREEN_STEP, SCREEN_DROP = 1.1, 0.76, 0.28
+GREY, RED = "#808080", "#E3170A"
+DOT_RADIUS = 0.025  # of the screen's width
+
+
+def _draw_trial(figure: "Figure", left: float, top: float, example: dict[str, NDArray[np.float64]]) -> None:
+    """Draw the screens of a block's first trial, each below and to the right of the one before."""
+    from matplotlib.patches import Circle
+
+    points = example["pair"] / PHOTOGRAPH_PX
+    screens = (
+        ("image: 3 s", True, False),
+        ("points: 300 ms", False, True),
+        ("both: 300 ms", True, True),
+        ("response: until a key", False, False),
+    )
+    for number, (text, with_image, with_points) in enumerate(screens):
+        x, y = left + number * SCREEN_STEP, top + number * SCREEN_DROP
+        axes = style.add_axes(figure, x, y, SCREEN, SCREEN)
+        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], facecolor=GREY)
+        if with_image:
+            axes.imshow(example["photograph"], extent=(0, 1, 1, 0), aspect="auto")
+        if with_points:
+            for point in points:
+                axes.add_patch(Circle(tuple(point), DOT_RADIUS, color=RED))
+        if number == len(screens) - 1:
+            axes.text(
+                0.5,
+                0.5,
+                "same\nor\ndifferent?",
+                ha="center",
+                va="center",
+                fontsize=style.SMALL,
+                color="white",
+            )
+        for spine in axes.spines.values():
+            spine.set(visible=True, color="white", linewidth=1)
+        style.write_text(figure, x + 0.02, y + SCREEN + 0.09, text, size=6.5, ha="left")
+    style.write_text(
+        figure, left + 1.9, top - 0.2, "outline of a trial (the first of a block)", size=style.MEDIUM
+    )
+
+
+def _draw_photograph_maps(
+    figure: "Figure", left: float, top: float, example: dict[str, NDArray[np.float64]]
+) -> None:
+    """Draw the maps of the simulated participant who segments the photograph."""
+    rows = {"seen": "seen", "paper": NAMES["paper"], "ours": NAMES["ours"]}
+    columns = {
+        "photograph: K = 3, N = 19, one block": {
+            label: drawing.maps_from_image(example[f"photograph_{name}"]) for name, label in rows.items()
+        }
+    }
+    drawing.draw_map_columns(figure, left, top, columns)

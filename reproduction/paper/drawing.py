@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SIDE = 0.62  # width and height of a map in inches
 PANEL_GAP, COLUMN_GAP = 0.05, 0.16
 ROW_LABEL_WIDTH = 1.1  # inches
+Notes = Mapping[str, Mapping[str, str]]  # texts by column and row of maps
 
 
 def draw_curves(
@@ -94,6 +95,11 @@ def label_axes(
         )  # fmt: skip
 
 
+def write_inside(axes: "Axes", text: str) -> None:
+    """Write a text into the lower left corner of the axes."""
+    axes.text(0.02, 0.03, text, transform=axes.transAxes, fontsize=style.SMALL, color=style.INK)
+
+
 def set_log_ticks(axes: "Axes", values: Sequence[float]) -> None:
     """Make the x axis logarithmic with ticks at these values."""
     from matplotlib.ticker import NullLocator
@@ -104,23 +110,36 @@ def set_log_ticks(axes: "Axes", values: Sequence[float]) -> None:
 
 
 def draw_map_columns(
-    figure: "Figure", left: float, top: float, columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE
+    figure: "Figure",
+    left: float,
+    top: float,
+    columns: Mapping[str, Mapping[str, Maps]],
+    side: float = SIDE,
+    notes: Notes | None = None,
 ) -> float:
     """Draw maps in rows and columns from the top left corner (inches); return the position of their lower end.
 
-    Each cell shows the probability maps and then the segmentation. Rows are labelled at the left.
+    Each cell shows the probability maps and then the segmentation. Rows are labelled at the left. If there are notes,
+    each is written above its cell.
     """
-    at = left
+    at, step = left, _row_step(side, notes)
     for number, (heading, rows) in enumerate(columns.items()):
         panels = 1 + max(maps.segments for maps in rows.values())
         style.write_text(figure, at + panels * (side + PANEL_GAP) / 2, top, heading, size=style.MEDIUM)
         for row, (name, maps) in enumerate(rows.items()):
-            down = top + (0.32 if row == 0 else 0.34) + row * (side + PANEL_GAP)
+            down = top + (0.32 if row == 0 else 0.34) + row * step
+            if note := (notes or {}).get(heading, {}).get(name):
+                style.write_text(figure, at + panels * (side + PANEL_GAP) / 2, down - 0.07, note, size=6.5)
             _draw_map_row(figure, at, down, maps, side, panels, with_titles=row == 0)
             if number == 0:
                 style.write_text(figure, left - 0.06, down + side / 2, name, ha="right")
         at += panels * (side + PANEL_GAP) + COLUMN_GAP
-    return top + 0.34 + max(map(len, columns.values())) * (side + PANEL_GAP)
+    return top + 0.34 + max(map(len, columns.values())) * step
+
+
+def _row_step(side: float, notes: Notes | None) -> float:
+    """Return the inches from one row of maps to the next."""
+    return side + PANEL_GAP + (0.12 if notes else 0)
 
 
 def map_columns_width(columns: Mapping[str, Mapping[str, Maps]], side: float = SIDE) -> float:
@@ -176,15 +195,20 @@ def create_figure(
     margin: float = 0.6,
     key_lines: int = 2,
     side: float = SIDE,
+    chart_columns: int = 1,
+    below: float = 0.0,
+    notes: Notes | None = None,
 ) -> "tuple[Figure, list[Axes]]":
     """Create a figure with empty charts stacked at the left, and maps with their colour scale at the right.
+
+    Charts are returned from top to bottom, one column after the other.
 
     Parameters
     ----------
     columns : mapping
         For each column of maps, its heading and its rows.
     charts : int
-        Number of charts.
+        Number of charts in a column.
     chart_width : float
         Width of the charts in inches, including the margin.
     margin : float
@@ -193,18 +217,27 @@ def create_figure(
         Lines of the legend above the first chart.
     side : float
         Width and height of a map in inches.
+    chart_columns : int
+        Number of columns of charts.
+    below : float
+        Inches that are left empty at the bottom.
+    notes : mapping, optional
+        Texts above cells of maps, by column and row.
     """
-    left = chart_width + ROW_LABEL_WIDTH
+    left = chart_columns * chart_width + ROW_LABEL_WIDTH
     rows = max(map(len, columns.values()))
-    high = max(0.34 + rows * (side + PANEL_GAP) + 0.75, 2.3 * charts + 0.3)
-    figure = style.create_figure(left + map_columns_width(columns, side) + 0.1, high)
+    high = max(0.34 + rows * _row_step(side, notes) + 0.75, 2.3 * charts + 0.3)
+    figure = style.create_figure(left + map_columns_width(columns, side) + 0.1, high + below)
     head = 0.15 + 0.17 * key_lines
     step = (high - head) / charts
     axes = [
-        style.add_axes(figure, margin, head + number * step, chart_width - margin - 0.05, step - 0.5)
-        for number in range(charts)
+        style.add_axes(
+            figure, column * chart_width + margin, head + row * step, chart_width - margin - 0.05, step - 0.5
+        )
+        for column in range(chart_columns)
+        for row in range(charts)
     ]
-    below = draw_map_columns(figure, left, 0.15, columns, side)
+    end = draw_map_columns(figure, left, 0.15, columns, side, notes)
     segments = max(maps.segments for rows in columns.values() for maps in rows.values())
-    draw_probability_scale(figure, left, below + 0.06, segments)
+    draw_probability_scale(figure, left, end + 0.06, segments)
     return figure, axes

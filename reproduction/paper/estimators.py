@@ -22,6 +22,9 @@ CONTINUATION = (10.0, 1.0, 0.1, 0.0)
 LIFT = 0.01  # moves starts off the faces of the simplex, where a multiplicative step is almost zero
 MAX_STRENGTH_TIMES_RATE = 0.5  # larger products diverge with the four-neighbour kernel
 
+FAST, SLOW = "fast", "slow"
+"""Parts of a figure: fits that take less than 50 ms get all resamples, slower ones a share of them."""
+
 Estimator = Callable[..., Maps]  # (tally, segments, *, seed) -> Maps
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from reproduction.paper import FigureModule, costs, load_figure, page, select_figures
+from reproduction.paper.claims import ARITHMETIC, Claim
 from vseg import __version__
 from vseg._support.atomic_files import write_text
 from vseg.errors import Conflict, InvalidInput
@@ -169,7 +170,10 @@ def _run_figure(
     table.save(folder / "trials.csv")
     example = _make_example(module, settings["seed"], data)
     np.savez_compressed(folder / "example.npz", **example)
-    claims = [claim.as_dict() for claim in module.claims(table)]
+    resampled = _describe_resamples(module, settings["resamples"], data)
+    claims = [
+        claim.as_dict() | {"settings": _describe_run(claim, resampled)} for claim in module.claims(table)
+    ]
     module.draw(table, example).savefig(folder / "figure.png")
     content = {
         "format": page.FORMAT,
@@ -177,7 +181,7 @@ def _run_figure(
         "title": module.TITLE,
         "where": module.WHERE,
         **settings,
-        "resampled": _describe_resamples(module, settings["resamples"], data),
+        "resampled": resampled,
         "fewest": min(repeats for repeats, _ in groups),
         "seconds": round(time.perf_counter() - began, 3),
         "worked": round(_sum_work_seconds(folder, groups), 3),
@@ -239,7 +243,31 @@ def _describe_resamples(module: FigureModule, resamples: int, data: str | Path |
     groups = _group_by_resamples(module, resamples, data)
     if len(groups) == 1:
         return f"{groups[0][0]} resamples of each setting"
+    if all("fits" in setting for _, settings in groups for setting in settings):
+        return _describe_parts(groups)
     return ", ".join(f"{repeats} resamples of {_describe_settings(settings)}" for repeats, settings in groups)
+
+
+def _describe_run(claim: Claim, resampled: str) -> str:
+    """Return the settings of a claim with the number of resamples."""
+    if claim.settings == ARITHMETIC:
+        return claim.settings
+    return "; ".join(filter(None, (claim.settings, resampled)))
+
+
+def _describe_parts(groups: Sequence[tuple[int, list[Setting]]]) -> str:
+    """Describe the resamples of fast fits, and of slow ones with the settings that tell them apart."""
+    fast, *slow = groups
+    named = [
+        f"{repeats} of slower ones"
+        + ("" if len(slow) == 1 else " with " + _describe_settings([_without_part(one) for one in settings]))
+        for repeats, settings in slow
+    ]
+    return ", ".join([f"{fast[0]} resamples of fits under 50 ms", *named])
+
+
+def _without_part(setting: Setting) -> Setting:
+    return {name: value for name, value in setting.items() if name != "fits"}
 
 
 def _describe_settings(settings: Sequence[Setting]) -> str:

@@ -12,10 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, participants
-from reproduction.paper.claims import Claim, format_interval, interval, judge
+from reproduction.paper.claims import (
+    ARITHMETIC,
+    TOLERANCE_FACTOR,
+    Claim,
+    describe_run,
+    format_interval,
+    interval,
+    is_near,
+    judge,
+)
 from reproduction.paper.costs import PaperFit
-from reproduction.paper.estimators import COLOURS, ESTIMATORS, LABELS, MARKERS, PAPER_STRENGTH
-from reproduction.paper.participants import CONDITIONS, LAYOUT, PARTICIPANTS
+from reproduction.paper.estimators import (
+    COLOURS,
+    ESTIMATORS,
+    LABELS,
+    MARKERS,
+    PAPER_STRENGTH,
+    stable_learning_rate,
+)
+from reproduction.paper.participants import BLOCKS, CONDITIONS, LAYOUT, PARTICIPANTS
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.evaluation import metrics
@@ -44,12 +60,17 @@ DRAWING_TOLERANCES = {
     "1 location": 1 / np.hypot(LAYOUT.size, LAYOUT.size),
 }
 """Fractions of the diagonal: the benchmark's, and the spacing of the locations at which beliefs are simulated."""
+TRIAL_S, ENGAGED_MIN = 1.33, 27.0  # median duration of a trial, and engaged time, as printed
+RUN = describe_run(
+    size=LAYOUT.size, segments=2, pairs="KN²", blocks=BLOCKS, strength="0 (10 where stated)",
+    rate=f"{stable_learning_rate(0.0)} ({stable_learning_rate(PAPER_STRENGTH)})",
+) + "; 15 + 15 simulated participants (gain 0.7, log s.d. 0.18, noise 0.5, lapses 3 %), 4 pairs of images"  # fmt: skip
 MATCHING_F = 0.9  # F from which a contour counts as the true one; the paper judges by eye
 
 
 def share(*, picture: int) -> float:
-    """Return the share of the resamples: a replication has thirty participants with four fits each."""
-    return 0.075
+    """Return the share of the resamples: a replication has thirty participants with four fits each, 0.4 s in all."""
+    return 0.1
 
 
 def trial(*, picture: int, seed: int) -> list[dict[str, Any]]:
@@ -105,6 +126,7 @@ def _score_group(maps: list[Maps], image: participants.TextureImage) -> dict[str
     entropies = np.array([fit.mean_entropy for fit in maps])
     field = np.mean([fit.entropy for fit in maps], axis=0)
     scores = [contour_score(fit, image.truth) for fit in maps]
+    between = [contour_score(fit, other) for fit, other in zip(maps, [*maps[1:], maps[0]], strict=True)]
     return {
         "entropy": entropies.mean(),
         "sd": entropies.std(ddof=1),
@@ -113,6 +135,7 @@ def _score_group(maps: list[Maps], image: participants.TextureImage) -> dict[str
         "accuracy_of_mean": metrics.label_accuracy(mean_maps(maps), image.truth),
         "f": float(np.mean(scores)),
         "differ": float(np.mean(np.array(scores) < MATCHING_F)),
+        "between": float(np.mean(between)),  # of each participant and the next one
     }
 
 
@@ -178,7 +201,9 @@ def claims(table: "Table") -> list[Claim]:
         _judge_segmentations(table),
         _judge_edge_entropy(table),
         _judge_contours(table),
+        _judge_agreement(table),
         _judge_entropy_bias(table),
+        _judge_engaged_time(),
     ]
 
 
@@ -206,6 +231,8 @@ def _judge_effect(table: "Table") -> Claim:
         f"uncertainty from image: two images of the same low uncertainty differ by |d| = {apart:.2f} on "
         "average, and by "
         f"p < 0.05 in {by_chance:.0%} of the comparisons.",
+        settings=RUN,
+        about_people=True,
     )
 
 
@@ -249,6 +276,8 @@ def _judge_segmentations(table: "Table") -> Claim:
         reason="the segmentations differ in more than a few locations, or not in that direction",
         remark="In the mean over participants; in one participant's map fewer are right, unless the lowest loss "
         "is reached.",
+        settings=RUN,
+        about_people=True,
     )
 
 
@@ -275,6 +304,8 @@ def _judge_edge_entropy(table: "Table") -> Claim:
         holds_if=interval(own[0])[1] > 1.1 and interval(own[0] - own[1])[1] > 0,
         condition=LOWEST_LOSS_CONDITION,
         reason="the edge is as pronounced at high uncertainty as at low",
+        settings=RUN,
+        about_people=True,
     )
 
 
@@ -300,6 +331,48 @@ def _judge_contours(table: "Table") -> Claim:
         reason="the scores of both conditions are the same within their intervals",
         remark="The paper's participants drew contours; for simulated ones these are the edges of their segmentations, "
         "with a tolerance of one location.",
+        settings=RUN,
+        about_people=True,
+    )
+
+
+def _judge_agreement(table: "Table") -> Claim:
+    def scores(name: str) -> list[NDArray[np.float64]]:
+        return [table.column(f"between_{condition}", estimator=name) for condition in CONDITIONS]
+
+    def describe(name: str) -> str:
+        low, high = (format_interval(interval(values), 2) for values in scores(name))
+        return f"F = {low} low, {high} high"
+
+    (low, high), (own_low, own_high) = scores("paper_plain"), scores("ours_plain")
+    return judge(
+        "Contours of different participants agree less with each other at high uncertainty.",
+        printed="not shown",
+        paper=describe("paper_plain"),
+        ours=f"{describe('ours_plain')}; default: {describe('ours')}",
+        holds=interval(low - high)[1] > 0,
+        holds_if=interval(own_low - own_high)[1] > 0,
+        condition=LOWEST_LOSS_CONDITION,
+        reason="the scores of both conditions are the same within their intervals",
+        remark="Edges of their segmentations, each participant against the next one.",
+        about_people=True,
+        settings=RUN,
+    )
+
+
+def _judge_engaged_time() -> Claim:
+    """Judge a statement that follows from other numbers printed in the paper."""
+    trials = BLOCKS * 2 * LAYOUT.size**2
+    minutes = trials * TRIAL_S / 60
+    return judge(
+        f"Participants are engaged with the task for {ENGAGED_MIN:g} of the 40 minutes.",
+        printed=f"{ENGAGED_MIN:g} minutes; {TRIAL_S} s a trial",
+        paper=f"{trials:,} trials: {minutes:.1f} minutes",
+        ours="engaged time is measured per participant",
+        holds=is_near(minutes, ENGAGED_MIN),
+        reason=f"the trials take more than {TOLERANCE_FACTOR:g} times as long, or less",
+        remark="The printed numbers agree with each other.",
+        settings=ARITHMETIC,
     )
 
 
@@ -325,6 +398,7 @@ def _judge_entropy_bias(table: "Table") -> Claim:
         reason="the bias at λ = 10 is no larger than at λ = 0",
         remark=f"λ = 0 also has a bias: {plain[0]:+.3f} nats from a random start, {own[0]:+.3f} at the "
         "lowest loss that we found.",
+        settings=RUN,
     )
 
 

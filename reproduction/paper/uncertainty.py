@@ -9,6 +9,7 @@ from reproduction.paper import drawing, simulation
 from reproduction.paper.claims import (
     TOLERANCE_FACTOR,
     Claim,
+    describe_run,
     format_interval,
     interval,
     is_near,
@@ -16,7 +17,7 @@ from reproduction.paper.claims import (
     ratio_interval,
 )
 from reproduction.paper.costs import PaperFit
-from reproduction.paper.estimators import ESTIMATORS, LABELS
+from reproduction.paper.estimators import ESTIMATORS, LABELS, stable_learning_rate
 from vseg.data.maps import Maps
 from vseg.evaluation import metrics
 
@@ -32,12 +33,18 @@ SETTINGS = {"amplitude": (float("inf"), 12.0, 6.0, 4.0, 2.5, 1.5, 0.8, 0.4)}
 CERTAIN, *UNCERTAIN = SETTINGS["amplitude"]
 LOW, HIGH = 12.0, 0.8
 PLATEAU = 4  # index of the first level of the plateau
+LOW_LEVELS = 2  # the first levels, certain and nearly so, are low uncertainty
 BLOCKS = 10
+SIZE, XI = 12, 2.0
+RUN = describe_run(
+    size=SIZE, segments=3, pairs="KN²", blocks=BLOCKS, amplitude="∞, 12, 6, 4, 2.5, 1.5, 0.8 and 0.4", xi=XI,
+    strength="0 and 10", rate=f"{stable_learning_rate(0.0)} and {stable_learning_rate(10.0)}",
+)  # fmt: skip
 
 
 def truth(amplitude: float) -> Maps:
     """Return the true maps; the fields of all amplitudes have the same shape, so the segments are the same."""
-    return simulation.truth(size=12, amplitude=amplitude, xi=2.0)
+    return simulation.truth(size=SIZE, amplitude=amplitude, xi=XI)
 
 
 def trial(*, amplitude: float, seed: int) -> list[dict[str, Any]]:
@@ -75,6 +82,8 @@ def claims(table: "Table") -> list[Claim]:
         _judge_improvement(table),
         _judge_certain_truth(table),
         _judge_curve_shape(table),
+        _judge_plain_variability(table),
+        _judge_smooth_variability(table),
     ]
 
 
@@ -95,6 +104,7 @@ def _judge_plateau(table: "Table") -> Claim:
         if flat["ours_plain"]
         else "The plateau is an effect of random starts: from a smooth start the error at λ = 0 is far lower and keeps "
         "rising.",
+        settings=RUN,
     )
 
 
@@ -115,6 +125,7 @@ def _judge_improvement(table: "Table") -> Claim:
         ours=f"{min(own):.1f} to {max(own):.1f} times (λ chosen, against λ = 0 from a smooth start)",
         holds=all(is_near(mean, 2, 5) for mean, _, _ in ratios),
         reason="the gap differs from the printed one at some level of uncertainty",
+        settings=RUN,
     )
 
 
@@ -130,6 +141,7 @@ def _judge_certain_truth(table: "Table") -> Claim:
         reason="a random start at λ = 0 misses the minimum, and λ = 10 blurs edges that are sharp",
         remark="On average: λ = 10 blurs edges that are sharp, and λ = 0 finds the minimum from some random starts and "
         f"misses it from others (standard deviation {plain.std():.2f} against {smooth.std():.3f}).",
+        settings=RUN,
     )
 
 
@@ -144,12 +156,62 @@ def _judge_curve_shape(table: "Table") -> Claim:
         reason="its lowest and highest error are in another order"
         if lowest in (0, len(means) - 1)
         else "it falls and rises, but is still rising at the highest uncertainty tested",
+        settings=RUN,
     )
 
 
-def _format_course(means: NDArray[np.float64]) -> str:
+def _judge_plain_variability(table: "Table") -> Claim:
+    spread = {name: _spreads(table, name) for name in ("paper_plain", "ours_plain")}
+    plain = spread["paper_plain"]
+    return judge(
+        "Without regularisation the error varies less from resample to resample as uncertainty grows.",
+        paper=f"standard deviation: {_format_course(plain, 3)}",
+        ours=f"{_format_course(spread['ours_plain'], 3)} (λ = 0 from a smooth start)",
+        holds=bool(_falls(plain)),
+        holds_if=bool(_falls(plain[1:])),
+        condition="the certain truth is left out",
+        reason="the standard deviation does not fall with uncertainty",
+        remark="It is the spread over local minima that falls: from a smooth start it is far smaller."
+        if spread["ours_plain"].max() < plain.max() / 2
+        else "",
+        settings=RUN,
+    )
+
+
+def _falls(values: NDArray[np.float64]) -> bool:
+    """Return whether values fall: rank correlation with their order below -0.7, the last less than half the first."""
+    from scipy.stats import spearmanr
+
+    return bool(spearmanr(np.arange(len(values)), values).statistic < -0.7 and values[-1] < 0.5 * values[0])
+
+
+def _judge_smooth_variability(table: "Table") -> Claim:
+    spread = {name: _spreads(table, name) for name in ("paper", "ours")}
+    smooth = spread["paper"]
+    largest = int(smooth.argmax())
+    small_at_first = bool(smooth[:LOW_LEVELS].max() < smooth.max() / 2)
+    inside = LOW_LEVELS <= largest < len(smooth) - 1
+    return judge(
+        "With regularisation the error varies very little at low uncertainty, and most at medium uncertainty.",
+        paper=f"standard deviation: {_format_course(smooth, 3)}",
+        ours=_format_course(spread["ours"], 3),
+        holds=small_at_first and inside,
+        holds_if=small_at_first,
+        condition="“medium” includes the highest uncertainty tested, where the standard deviation is largest",
+        reason="the standard deviation at low uncertainty is more than half of the largest"
+        if not small_at_first
+        else "it is largest elsewhere",
+        settings=RUN,
+    )
+
+
+def _spreads(table: "Table", name: str) -> NDArray[np.float64]:
+    return np.array([_column(table, amplitude, name).std() for amplitude in SETTINGS["amplitude"]])
+
+
+def _format_course(means: NDArray[np.float64], digits: int = 2) -> str:
     """Format the errors from certain to most uncertain."""
-    return " → ".join(f"{mean:.2f}" for mean in means)
+    return " → ".join(f"{mean:.{digits}f}" for mean in means)
 
 
 def _mean_errors(table: "Table", name: str) -> NDArray[np.float64]:

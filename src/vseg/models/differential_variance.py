@@ -12,6 +12,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vseg._support.blas import single_blas_thread
 from vseg.data.layout import as_floats
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
@@ -192,7 +193,10 @@ def minimise(
             slopes.append(p * (slope - np.sum(p * slope, axis=1, keepdims=True)))
         return value, pull_back(theta, slopes).ravel()
 
-    result = minimize(cost, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    with (
+        single_blas_thread
+    ):  # L-BFGS-B multiplies tiny matrices, on which several threads only wait for each other
+        result = minimize(cost, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     return np.asarray(result.x.reshape(start.shape))
 
 

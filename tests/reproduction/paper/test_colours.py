@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from reproduction.paper import colours
 from vseg.evaluation import metrics
@@ -58,8 +58,25 @@ def test_claims_follow_the_table(table):
     assert colours.claims(better)[0].verdict == "reproduced"
 
 
+@given(st.lists(st.floats(-1, 1), min_size=3, max_size=3), st.floats(-0.4, 0.4))
+def test_a_plane_is_clipped_to_the_cube(normal, offset):
+    """Three to six corners, in the plane and within the cube; none if all vertices are on one side."""
+    normal, centre = np.array(normal), np.full(3, 0.5)
+    corners = colours.clip_plane_to_cube(normal, offset, centre)
+    heights = (np.array(list(np.ndindex(2, 2, 2))) - centre) @ normal + offset
+    if heights.min() >= 0 or heights.max() <= 0:
+        assert len(corners) == 0
+        return
+    assume(np.abs(heights).min() > 1e-6)  # a plane through a vertex may touch the cube there only
+    np.testing.assert_allclose((corners - centre) @ normal + offset, 0, atol=1e-9)
+    assert corners.min() >= -1e-9
+    assert corners.max() <= 1 + 1e-9
+    assert 3 <= len(corners) <= 6
+
+
 def test_the_figure_lies_within_the_sheet(table):
     drawn = colours.draw(table, colours.example(seed=0))
+    assert sum(axes.name == "3d" for axes in drawn.axes) == 4
     assert [axes.get_ylabel() for axes in drawn.axes[-2:]] == [
         "MAE (L1 per location)",
         "degrees to the optimal planes",

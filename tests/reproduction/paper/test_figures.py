@@ -6,7 +6,7 @@ import pytest
 from reproduction.paper import FIGURES, load_figure
 from vseg.sweeps import Table, sweep
 
-CLAIM_FIELDS = ("claim", "printed", "paper", "ours", "verdict")
+CLAIM_FIELDS = ("claim", "printed", "paper", "ours", "verdict", "settings")
 
 
 def run_sweep(name, resamples, settings=None):
@@ -31,11 +31,10 @@ def mean(table, value, **where):
 
 
 def check_drawing(name, table):
-    """Every chart has names on its axes, and nothing is drawn off the sheet."""
+    """Charts have names on their axes, and nothing is drawn off the sheet."""
     drawn = load_figure(name).draw(table, load_figure(name).example(seed=0))
     charts = [axes for axes in drawn.axes if axes.lines or axes.collections or axes.patches]
-    assert charts
-    assert charts[-1].get_xlabel()
+    assert any(axes.get_xlabel() for axes in charts)
     for axes in drawn.axes:
         left, below, wide, high = axes.get_position().bounds
         assert min(left, below) >= 0
@@ -51,30 +50,60 @@ def test_certain_maps_need_more_than_a_random_start():
     check_drawing("deterministic", table)
 
 
-def test_both_losses_lead_to_the_same_maps():
+def test_both_losses_agree_only_if_uncertainty_is_high():
+    """By BCE over by SE, over 1000 resamples at σ_f = 1: SE 1.04, MAE 1.02; at σ_f = 6: 1.3 and more."""
     table = run_sweep("losses", 3)
     found = verdicts("losses", table)
-    assert found[0] == "reproduced"
-    assert found[2:4] == ["reproduced only if", "reproduced"]
+    assert found[2:4] == ["not reproduced", "reproduced only if"]
     ends = table.where(amplitude=1.0, iteration=1000)
     plain, smooth = (mean(ends, "mae", optimised="SE", strength=strength) for strength in (0.0, 10.0))
     assert plain > 2 * smooth  # 0.77 against 0.15
     assert mean(ends, "mae", optimised="vseg") < 1.5 * smooth
-    worse = Table(
-        [{**row, "mae": (1.2 if row["optimised"] == "BCE" else 1) * row["mae"]} for row in table.rows]
-    )
-    assert (
-        verdicts("losses", worse)[:2] == ["not reproduced"] * 2
-    )  # a fifth is no equivalence, however small the error
+
+
+def test_equivalence_is_judged_at_every_uncertainty():
+    def judged(**by_bce):
+        """Judge rows in which BCE reaches these multiples of the loss and error of SE, by amplitude."""
+        module = load_figure("losses")
+        fits = [("SE", None), ("BCE", None), (module.BOTH, 0.01), ("vseg", None)]
+        rows = [
+            {
+                "amplitude": a,
+                "repeat": repeat,
+                "optimised": name,
+                "strength": strength,
+                "iteration": stop,
+                "se": by_bce[f"at_{a:g}"] if name == "BCE" else 1.0,
+                "bce": 1.0,
+                "mae": apart or (by_bce[f"at_{a:g}"] if name == "BCE" else 1.0),
+                "agreement": 0.99,
+            }
+            for a in module.AMPLITUDES
+            for repeat in range(2)
+            for name, apart in fits
+            for strength in module.STRENGTHS
+            for stop in module.STOPS
+        ]
+        return verdicts("losses", Table(rows))
+
+    assert judged(at_1=1.01, at_3=1.01, at_6=1.01)[:3] == ["reproduced"] * 3
+    assert judged(at_1=1.01, at_3=1.2, at_6=1.2)[:2] == ["reproduced only if"] * 2
+    assert judged(at_1=1.2, at_3=1.2, at_6=1.2)[:2] == ["not reproduced"] * 2
+
+
+def test_the_losses_figure_has_charts_at_two_uncertainties():
+    table = run_sweep("losses", 1)
+    drawn = load_figure("losses").draw(table, load_figure("losses").example(seed=0))
+    assert sum(len(axes.lines) == 5 for axes in drawn.axes) == 2 * 3
     check_drawing("losses", table)
 
 
 def test_blocks():
     table = run_sweep("blocks", 4)
     found = verdicts("blocks", table)
-    assert found[1:] == ["reproduced", "reproduced", "not reproduced"]
+    assert found[2:] == ["reproduced", "reproduced", "not reproduced", "reproduced only if"]
     turned = verdicts("blocks", swap_estimators(table))
-    assert (turned[0], turned[2:]) == ("not reproduced", ["not reproduced", "reproduced"])
+    assert (turned[0], turned[3:5]) == ("not reproduced", ["not reproduced", "reproduced"])
     at = {
         name: [mean(table, "mae", blocks=b, estimator=name) for b in (1, 128)]
         for name in ("paper", "ours_plain", "ours")
@@ -125,6 +154,7 @@ def test_uncertainty():
 
 def test_many_segments():
     table = run_sweep("many_segments", 1)
+    assert set(table.column("estimator", fits="fast").tolist()) == {"ours_plain"}
     assert verdicts("many_segments", table) == ["reproduced", "reproduced"]
     assert verdicts("many_segments", swap_estimators(table)) == ["not reproduced"] * 2
     assert mean(table, "accuracy", estimator="paper_plain") < 0.7  # 0.44 over two resamples
@@ -133,7 +163,7 @@ def test_many_segments():
 
 def test_unknown_segments():
     module = load_figure("unknown_segments")
-    table = run_sweep("unknown_segments", 2, {"areas": [module.LARGE]})
+    table = run_sweep("unknown_segments", 2, {"areas": [module.LARGE], "fits": ["fast", "slow"]})
     assert (table.column("spare", rule="paper") > 0).all()  # superfluous maps are not set to zero
     assert set(table.column("found", rule="paper").tolist()) <= {4, 5, 6}
     assert set(table.column("found", rule="ours").tolist()) <= {0, *module.TRIED}
@@ -168,7 +198,8 @@ def test_a_rule_must_find_k_as_often_under_its_condition():
 
 
 def test_resolution():
-    table = run_sweep("resolution", 3, {"size": [8, 16]})
+    settings = [setting for setting in load_figure("resolution").SETTINGS if setting["size"] <= 16]
+    table = run_sweep("resolution", 5, settings)
     assert verdicts("resolution", table)[1] == "reproduced"
     assert verdicts("resolution", swap_estimators(table))[1] == "not reproduced"
     for size in (8, 16):
@@ -179,9 +210,27 @@ def test_resolution():
         assert errors["ours"] < 0.14
 
 
+def test_a_small_segment_that_wins_no_location_is_counted():
+    module = load_figure("resolution")
+
+    def judged(small_missed):
+        rows = [
+            {
+                "size": size, "repeat": 0, "estimator": name, "truth": 4, "mae": 0.1, "won": 2, "small": 1,
+                "small_missed": small_missed if name == "paper" else 0, "large": 2, "large_missed": 0,
+            }
+            for size in module.SIZES
+            for name in module.ESTIMATORS
+        ]  # fmt: skip
+        return module.claims(Table(rows))[-1].verdict
+
+    assert (judged(1), judged(0)) == ("reproduced", "not reproduced")
+    assert module._select_segments(module.truth(8, 4), True).size == 1
+
+
 def test_kernels():
     """All kernels see the same answers; at λ = 10 the widest smooths too much at 16."""
-    table = run_sweep("kernels", 1, {"size": [16]})
+    table = run_sweep("kernels", 2, [{"size": 16, "fits": "fast"}, {"size": 16, "fits": "slow"}])
     errors = {
         kernel: mean(table, "mae", kernel=kernel, estimator="paper")
         for kernel in load_figure("kernels").KERNELS

@@ -28,8 +28,11 @@ def test_a_run_writes_numbers_maps_figure_and_page(made):
     table = Table.load(out / NAME / "trials.csv")
     assert len(table) == 2 * len(load_figure(NAME).ESTIMATORS_COMPARED)
     written = json.loads((out / NAME / "claims.json").read_text("utf-8"))
+    judged = [claim.as_dict() for claim in load_figure(NAME).claims(table)]
     assert (
-        written["claims"] == outcome.claims == [claim.as_dict() for claim in load_figure(NAME).claims(table)]
+        written["claims"]
+        == outcome.claims
+        == [{**claim, "settings": f"{claim['settings']}; 2 resamples of each setting"} for claim in judged]
     )
     assert outcome.fresh
 
@@ -152,7 +155,7 @@ def test_results_of_other_settings_are_not_overwritten(tmp_path, field):
 
 
 def test_bad_input_is_rejected_before_anything_is_written(tmp_path):
-    with pytest.raises(NotFound, match=r"no figure 'bloks'; choose one of deterministic, .*kernels, or all"):
+    with pytest.raises(NotFound, match=r"no figure 'bloks'; choose .*kernels, a number such as fig2 or s4"):
         run(["blocks", "bloks"], out=tmp_path / "new")
     with pytest.raises(InvalidInput, match="whole number of resamples from 1 up, got 0"):
         run(["blocks"], resamples=0, out=tmp_path / "new")
@@ -166,6 +169,26 @@ def test_bad_input_is_rejected_before_anything_is_written(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_figures_are_found_by_their_numbers():
+    assert select_figures(["fig2", "s5"]) == ["losses", "texture"]
+    assert select_figures(["s4"]) == ["resolution", "kernels"]
+    with pytest.raises(NotFound, match="no figure 'fig12'"):
+        select_figures(["fig12"])
+
+
+def test_the_page_is_copied_into_the_documentation(made, tmp_path):
+    out, _ = made
+    with pytest.raises(NotFound, match="subfolder pictures"):
+        page.write_docs(out, tmp_path)
+    with pytest.raises(NotFound, match="no finished figure"):
+        page.write_docs(tmp_path, tmp_path)
+    (tmp_path / "pictures").mkdir()
+    *pictures, text = page.write_docs(out, tmp_path)
+    assert [path.name for path in pictures] == [f"paper-{NAME}.png"]
+    assert f"](pictures/paper-{NAME}.png)" in text.read_text("utf-8")
+    assert "learning rate 0.3" in text.read_text("utf-8")
+
+
 def test_figures_come_in_the_papers_order():
     assert select_figures(["uncertainty", "blocks", "blocks"]) == ["blocks", "uncertainty"]
     assert select_figures(["all", "blocks"]) == list(FIGURES)
@@ -175,10 +198,14 @@ def test_slow_settings_get_a_stated_share_and_never_too_few():
     from reproduction.paper.runner import _describe_resamples, _group_by_resamples
 
     module = load_figure("resolution")
-    assert [repeats for repeats, _ in _group_by_resamples(module, 1000, None)] == [1000, 100, 20]
-    assert [repeats for repeats, _ in _group_by_resamples(module, 20, None)] == [20, 5, 5]
+    assert [repeats for repeats, _ in _group_by_resamples(module, 1000, None)] == [1000, 200, 100, 20]
+    assert [repeats for repeats, _ in _group_by_resamples(module, 20, None)] == [20, 5, 5, 5]
     assert _describe_resamples(module, 1000, None) == (
-        "1000 resamples of size 8 and size 16, 100 resamples of size 32, 20 resamples of size 64"
+        "1000 resamples of fits under 50 ms, 200 of slower ones with size 16, 100 of slower ones with size 32, 20 of "
+        "slower ones with size 64"
+    )
+    assert _describe_resamples(load_figure("colours"), 1000, None) == (
+        "1000 resamples of fits under 50 ms, 50 of slower ones"
     )
 
 
@@ -214,4 +241,4 @@ def test_fewer_resamples_do_not_replace_more(tmp_path):
     assert not again.fresh
     assert again.fewest == 3
     assert (out / "deterministic" / "trials.csv").read_bytes() == before
-    assert "| Figure 1, top, 3 resamples |" in (out / "claims.md").read_text("utf-8")
+    assert "3 resamples of each setting. Provisional" in (out / "claims.md").read_text("utf-8")

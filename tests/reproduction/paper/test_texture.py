@@ -73,7 +73,7 @@ def test_an_experiment_finds_that_entropy_is_larger(table):
     """d over two replications of two pictures: 1.5 to 1.9 by estimator; a margin of 1."""
     for name in (texture.BELIEF, *ESTIMATORS):
         assert table.column("d", estimator=name).mean() > 0.5
-    assert texture.claims(table)[0].verdict == "reproduced"
+    assert texture.claims(table)[0].why.startswith("Simulated participants show it.")
 
 
 def test_d_is_cohens_d_and_follows_from_t(table):
@@ -106,11 +106,14 @@ def test_strong_smoothness_adds_entropy(table):
 
 
 def test_claims_follow_the_table(table):
-    """With the sign reversed, the effect is not reproduced."""
+    """With the sign reversed, simulated participants do not show the effect; the method's own claim is judged."""
     turned = Table([{**row, "d": -row["d"], "t": -row["t"]} for row in table.rows])
-    assert texture.claims(turned)[0].verdict == "not reproduced"
-    even = Table([{**row, "f_low": row["f_high"]} for row in table.rows])
-    assert texture.claims(even)[3].verdict == "not reproduced"
+    assert texture.claims(turned)[0].why.startswith("Simulated participants do not show it")
+    even = Table([{**row, "f_low": row["f_high"], "between_low": row["between_high"]} for row in table.rows])
+    for claim in texture.claims(even)[3:5]:
+        assert claim.why.startswith("Simulated participants do not show it")
+    verdicts = [claim.verdict for claim in texture.claims(table)]
+    assert verdicts == ["not testable without the data"] * 5 + ["reproduced"] * 2
 
 
 def test_the_figure_shows_every_participant(table):
