@@ -162,8 +162,13 @@ def _databases() -> Iterator[tuple[Path, Callable[[str], str]]]:
     from vseg.server.runner import raise_open_file_limit
 
     raise_open_file_limit()  # one connection per participant; the server inherits the limit
-    # On a new machine the first server would otherwise compile during the measurement.
-    subprocess.run([sys.executable, "-m", "vseg.server.precompile"], check=True)
+    # On a new machine the first server would otherwise compile during the measurement. The process ends with its
+    # input, which may be empty here (in a background job), so it gets a pipe.
+    with subprocess.Popen(
+        [sys.executable, "-m", "vseg.server.precompile"], stdin=subprocess.PIPE
+    ) as compiling:
+        if compiling.wait():
+            raise SystemExit("The kernels could not be compiled; see above.")
     gc.disable()  # pauses of the client would count as latency of the server
     numbers = itertools.count()
     with tempfile.TemporaryDirectory() as name, postgres(fsync="on") as server:
