@@ -11,6 +11,7 @@ from vseg.reconstruction.objective import build_objective
 CPU_SECONDS = {
     "deterministic": 40.0,
     "losses": 355.0,
+    "pairs": 120.0,
     "blocks": 160.0,
     "uncertainty": 260.0,
     "natural": 255.0,

@@ -27,7 +27,7 @@ from vseg.evaluation import metrics
 from vseg.figures import style
 from vseg.image_observers import simulate_annotation
 from vseg.observers import LapsingObserver
-from vseg.stimuli import load_sample
+from vseg.stimuli import composite, load_sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ def example(*, seed: int) -> dict[str, NDArray[np.float64]]:
 
 
 def _segment_photograph(seed: int) -> dict[str, NDArray[np.float64]]:
-    """Return the photograph, one tested pair and the participant's maps: K = 3, N = 19, one block."""
+    """Return a texture to show, one tested pair, and maps of a photograph: K = 3, N = 19, one block."""
     image = load_sample(PHOTOGRAPH, PHOTOGRAPH_PX)
     seen = simulate_annotation(image, PHOTOGRAPH_GRID, 3, 0.3, np.random.SeedSequence(seed))
     rng = np.random.default_rng(seed)
@@ -100,7 +100,7 @@ def _segment_photograph(seed: int) -> dict[str, NDArray[np.float64]]:
     same = rng.random(len(pairs)) < LapsingObserver(LAPSE)(seen, pairs)
     tally = Tally(pairs, same, np.ones(len(pairs), np.int64))
     return {
-        "photograph": image / 255,
+        "stimulus": composite(size_px=PHOTOGRAPH_PX, seed=seed).image / 255,
         "pair": PHOTOGRAPH_GRID.pixels(PHOTOGRAPH_PX, PHOTOGRAPH_PX)[[pairs.i[0], pairs.j[0]]],
         "photograph_seen": seen.image,
         **{
@@ -172,7 +172,7 @@ def _draw_trial(figure: "Figure", left: float, top: float, example: dict[str, ND
         axes = style.add_axes(figure, x, y, SCREEN, SCREEN)
         axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], facecolor=GREY)
         if with_image:
-            axes.imshow(example["photograph"], extent=(0, 1, 1, 0), aspect="auto")
+            axes.imshow(example["stimulus"], extent=(0, 1, 1, 0), aspect="auto", cmap="gray", vmin=0, vmax=1)
         if with_points:
             for point in points:
                 axes.add_patch(Circle(tuple(point), DOT_RADIUS, color=RED))

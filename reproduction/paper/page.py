@@ -76,7 +76,7 @@ def render_html(figures: Sequence[Mapping[str, Any]], folder: Path) -> str:
 
 
 def render_markdown(
-    figures: Sequence[Mapping[str, Any]], picture: Callable[[str], str] = "{}/figure.png".format
+    figures: Sequence[Mapping[str, Any]], picture: Callable[[str], str | None] = "{}/figure.png".format
 ) -> str:
     """Return the page as Markdown: for each figure its picture and the table of its claims.
 
@@ -85,7 +85,7 @@ def render_markdown(
     figures : sequence of mapping
         The contents of claims.json.
     picture : callable
-        Returns the path of a figure's picture from its name.
+        Returns the path of a figure's picture from its name, or None if there is none.
     """
     verdicts = [claim["verdict"] for figure in figures for claim in figure["claims"]]
     parts = [
@@ -94,7 +94,8 @@ def render_markdown(
     ]
     for figure in figures:
         parts += [f"## {figure['where']}: {_lower_first(figure['title'])}", _list_marks(figure)]
-        parts.append(f"![{figure['title']}, regenerated]({picture(figure['name'])})")
+        path = picture(figure["name"])
+        parts.append(f"![{figure['title']}, regenerated]({path})" if path else WITHOUT_PICTURE)
         lines = [f"| {' | '.join(COLUMNS[1:])} |", "|---" * len(COLUMNS[1:]) + "|"]
         for claim in figure["claims"]:
             verdict = f"**{claim['verdict']}** {claim['why']}".strip()
@@ -131,8 +132,11 @@ def write_docs(folder: Path, docs: Path) -> list[Path]:
             folder / figure["name"] / "figure.png", docs / "pictures" / _picture_name(figure["name"])
         )
         for figure in figures
+        if figure["name"] not in SHOWING_PHOTOGRAPHS
     ]
-    text = render_markdown(figures, lambda name: f"pictures/{_picture_name(name)}")
+    text = render_markdown(
+        figures, lambda name: None if name in SHOWING_PHOTOGRAPHS else f"pictures/{_picture_name(name)}"
+    )
     write_text(docs / TABLE, f"{DOCS_HEAD}{_describe_page_resamples(figures)}\n\n{text}")
     return [*written, docs / TABLE]
 
@@ -247,6 +251,10 @@ LABELS = {
     NOT_REPRODUCED: "not reproduced",
     NOT_TESTABLE: "not testable without the data",
 }
+SHOWING_PHOTOGRAPHS = (
+    "natural",
+)  # figures with photographs by others, which the documentation must not contain
+WITHOUT_PICTURE = "The picture shows photographs that are not part of vseg; `make paper` draws it."
 DOCS_HEAD = """# The paper's figures and claims, regenerated
 
 Written by `python -m reproduction paper run all` and `python -m reproduction paper publish docs`; how to read it:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
-from reproduction.paper.claims import Claim, format_interval, interval, judge, ratio_interval
+from reproduction.paper.claims import Claim, describe_run, format_interval, interval, judge, ratio_interval
 from reproduction.paper.costs import PaperFit
-from reproduction.paper.estimators import ESTIMATORS, LABELS
+from reproduction.paper.estimators import ESTIMATORS, LABELS, stable_learning_rate
 from vseg import designs
 from vseg.adaptive import two_stage_pairs
 from vseg.data.maps import Maps
@@ -36,6 +36,10 @@ PAIRS = (2.0, 2.5, 3.0, 4.0)  # divided by N²: from (K-1)N² over KN² to more
 MINIMUM, PAPER = 2.0, 3.0
 SETTINGS = {"amplitude": (CERTAIN, MODERATE), "pairs": PAIRS}
 SHARE = 0.2  # of the resamples: each has four designs, and the paper shows no numbers
+RUN = describe_run(
+    size=SIZE, segments=SEGMENTS, pairs="2N² to 4N²", blocks=BLOCKS, amplitude="∞ and 6", xi=2.0, strength="0 and 10",
+    rate=f"{stable_learning_rate(0.0)} and {stable_learning_rate(10.0)}",
+)  # fmt: skip
 DESIGNS = {
     "covering": ("random", "#E69F00", "s"),
     "scattered": ("scattered", "#D55E00", "o"),
@@ -151,6 +155,7 @@ def _judge_optimal_choice(table: "Table") -> Claim:
         condition="the minimum is found: from a random start Algorithm 1 ends elsewhere at λ = 0, and λ = 10 hides the "
         "difference",
         reason="pairs by the segments are not better than random ones",
+        settings=RUN,
     )
 
 
@@ -165,6 +170,7 @@ def _judge_scattering(table: "Table") -> Claim:
         holds_if=gains["ours"][2] < 1 and gains["ours_plain"][2] < 1,
         condition="the minimum is found, by a smooth start or a λ chosen from the answers",
         reason="scattered pairs are not better than random ones",
+        settings=RUN,
     )
 
 
@@ -183,6 +189,7 @@ def _judge_independence(table: "Table") -> Claim:
         holds=min(independent["covering"][0], independent["scattered"][0]) > 0.5,
         reason="KN² pairs give 2K partners on average, and more than K vectors of K numbers are never independent; K "
         "partners take KN²/2 pairs, fewer than the (K−1)N² unknowns if K > 2",
+        settings=RUN,
     )
 
 
