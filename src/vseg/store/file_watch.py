@@ -211,7 +211,7 @@ def several_names_message(file: str) -> str:
     """Return the message for a database file that has hard links."""
     return (
         f"The database file {file} has another name (a hard link), and SQLite has a separate log for each name, so "
-        "that responses would be lost; delete every name but the one that is in use."
+        "that responses would be lost; delete every other name; of a backup, make a copy and use that."
     )
 
 
