@@ -140,7 +140,7 @@ test("the study sets the number of attempts", () => {
   assert.deepEqual(steps, ["1/1", "see a", "0", "0"]);
 });
 
-test("a refused answer counts as a flagged one, even after the end", () => {
+test("a refused answer is asked again, even after the end, but not for ever", () => {
   const schedule = new Schedule(session({ blocks: 1, each: 2 }), 0, TRIES);
   walk(schedule);
   schedule.retract(1);
@@ -149,6 +149,13 @@ test("a refused answer counts as a flagged one, even after the end", () => {
   assert.deepEqual(walk(schedule), ["1"]);
   schedule.retract(1);
   assert.deepEqual(walk(schedule), []);
+});
+
+test("a refused answer is no attempt: the server does not know it", () => {
+  const schedule = new Schedule(session({ blocks: 1, each: 1 }), 0, TRIES);
+  walk(schedule, () => true);
+  schedule.retract(0);
+  assert.deepEqual(walk(schedule, () => true), ["0"]);
 });
 
 test("a stopped block repeats flagged trials before the stop, omits later ones, and goes on to the next image", () => {

@@ -23,16 +23,21 @@ export interface Block {
   practice: boolean;
 }
 
-/** An answer given earlier, in this tab or known to the server. `good`: its trial was shown correctly. */
+/**
+ * An answer given earlier, in this tab or known to the server. `good`: its trial was shown correctly. `refused`: the
+ * server did not store it.
+ */
 export interface PastAnswer {
   item: number;
   good: boolean;
+  refused?: boolean;
 }
 
 export class Schedule {
   readonly blocks: Block[];
   private readonly answered = new Set<number>();
   private readonly attempts = new Map<number, number>();
+  private readonly refusals = new Map<number, number>();
   private readonly breakEvery: number;
   private readonly tries: number;
   private openedBlock = -1;
@@ -54,7 +59,9 @@ export class Schedule {
   answer(answer: PastAnswer): void {
     const attempts = (this.attempts.get(answer.item) ?? 0) + 1;
     this.attempts.set(answer.item, attempts);
-    if (answer.good || attempts >= this.tries) this.answered.add(answer.item);
+    const stored = attempts - (this.refusals.get(answer.item) ?? 0);
+    if (answer.good || stored >= this.tries) this.answered.add(answer.item);
+    if (answer.refused) this.retract(answer.item);
     this.trialsSinceBreak += 1;
     this.hadBreak = false;
   }
@@ -66,9 +73,15 @@ export class Schedule {
     this.hadBreak = true;
   }
 
-  /** Ask an item again, because its last answer turned out not to count. */
+  /**
+   * Ask an item again, because the server refused its last answer; give it up after `tries` refusals. The server does
+   * not count refused answers, and does not complete a session whose flagged trials were not asked often enough.
+   */
   retract(item: number): void {
-    if ((this.attempts.get(item) ?? 0) < this.tries) this.answered.delete(item);
+    const refusals = (this.refusals.get(item) ?? 0) + 1;
+    this.refusals.set(item, refusals);
+    if (refusals < this.tries) this.answered.delete(item);
+    else this.answered.add(item);
   }
 
   /** Repeat all items of the block that contains `item`. */
@@ -77,6 +90,7 @@ export class Schedule {
     for (let other = block?.first ?? 0; other < (block?.end ?? 0); other++) {
       this.answered.delete(other);
       this.attempts.delete(other);
+      this.refusals.delete(other);
     }
   }
 

@@ -189,6 +189,19 @@ test("the server knows the open items; attempts are counted on this computer", a
   assert.equal(schedule.next().kind, "end", "two attempts before, one now");
 });
 
+test("an item that the server wants is asked, whatever was flagged and refused here", async (context) => {
+  const now = { ...state, answered: [0, 2, 3], asked_again: [1], next_seq: 9 };
+  const { storage, environment } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));
+  const late = answer(0, 1, "late");
+  const refused = { ...late, kind: "interruption", at_ms: 6, data: {}, refused: late } as unknown as StoredRecord;
+  const cases = [[late, late, refused], [late, refused, refused], [late, late, late, late]];
+  for (const records of cases) {
+    await storage.clear("w", "s");
+    await storage.storeRecords(records.map((record, seq) => ({ ...record, seq, sent: true })));
+    assert.deepEqual(remainingItems((await Session.resume(stored, environment))!), [1]);
+  }
+});
+
 test("a repeated block is asked completely, and recorded before its first answer", async (context) => {
   const now = { ...state, repeat_block: true, next_seq: 2 };
   const { storage, environment, bodies } = page(context, (path, body) => (path === "session" ? now : storing(path, body)));

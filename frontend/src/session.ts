@@ -117,16 +117,21 @@ export class Session {
 
   /**
    * Create the schedule of the items still to be asked. The server knows the answers; attempts are counted from the
-   * records on this computer.
+   * records on this computer. Some of these may not be stored, if another tab has used their numbers, so an item that
+   * the server wants is asked at least once.
    */
   schedule(study: StudyInfo): Schedule {
     const schedule = new Schedule(this.state.trials, study.breaks.every_trials, study.tries);
     const answered = new Set(this.state.answered);
-    const failed = this.failedItems().filter((item) => !answered.has(item));
-    const elsewhere = this.state.asked_again.filter((item) => !failed.includes(item));
-    const answersTo = (items: Iterable<number>, good: boolean): PastAnswer[] =>
-      Array.from(items, (item) => ({ item, good }));
-    schedule.restoreAnswers([...answersTo(answered, true), ...answersTo([...failed, ...elsewhere], false)]);
+    const flagged = new Map<number, number>(this.state.asked_again.map((item) => [item, 0]));
+    const refused: PastAnswer[] = [];
+    for (const answer of this.failedAnswers().filter(({ item }) => !answered.has(item))) {
+      if (answer.refused) refused.push(answer);
+      else flagged.set(answer.item, (flagged.get(answer.item) ?? 0) + 1);
+    }
+    const failed = [...flagged].flatMap(([item, count]) =>
+      Array<PastAnswer>(Math.min(Math.max(count, 1), study.tries - 1)).fill({ item, good: false }));
+    schedule.restoreAnswers([...Array.from(answered, (item) => ({ item, good: true })), ...failed, ...refused]);
     if (this.state.repeat_block) schedule.repeatFrom(this.state.next_item);
     return schedule;
   }
@@ -142,14 +147,15 @@ export class Session {
     return right.size ? [...right.values()].filter(Boolean).length / right.size : null;
   }
 
-  /** Return the item of each answer that did not count, since a block was last repeated. */
-  private failedItems(): number[] {
+  /** Return each answer that did not count, since a block was last repeated. */
+  private failedAnswers(): PastAnswer[] {
     const records = [...this.outbox.records.values()];
     const restart = records.findLast((record) => record.kind === "resumed" && record.data["repeat"] !== null);
     return records.flatMap((record) => {
       if (record.seq < (restart?.seq ?? 0)) return [];
       const answer = (record.refused ?? record) as NumberedRecord;
-      return answer.kind === "response" && (record.refused || answer.flags) ? [answer.item] : [];
+      if (answer.kind !== "response" || !(record.refused || answer.flags)) return [];
+      return [{ item: answer.item, good: false, refused: Boolean(record.refused) }];
     });
   }
 

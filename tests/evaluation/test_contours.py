@@ -106,3 +106,13 @@ def test_quartiles():
 def test_a_useless_resolution_is_refused():
     with pytest.raises(InvalidInput, match=r"at least 8 whole pixels, got 2"):
         score([[0, 0], [1, 1]], resolution_px=2)
+
+
+def test_drawings_that_report_other_proportions_are_not_compared():
+    """A page may report anything; the others are compared all the same."""
+    sizes = {"a": (512, 512), "b": (512, 1), "c": (256, 256), "d": (100_000, 99_000)}
+    people = [
+        draw([[0, 0], [1, 1]], participant=name, width=width, height=height)
+        for name, (width, height) in sizes.items()
+    ]
+    assert [pair[1:3] for pair in drawn.compare_contours(people, seed=0)] == [("a", "c")]

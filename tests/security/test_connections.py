@@ -34,7 +34,7 @@ class Hasty(TimeoutProtocol):
 class Unhurried(TimeoutProtocol):
     """A protocol without timeouts, so that a connection is closed only for other reasons."""
 
-    head_timeout_s = body_timeout_s = unread_timeout_s = 3600
+    head_timeout_s = body_timeout_s = unread_timeout_s = linger_s = 3600
 
 
 class SlowBodies(Hasty):
@@ -493,6 +493,24 @@ def test_a_refusal_reaches_a_client_that_goes_on_sending(unhurried):
         for _ in range(10):
             connection.sendall(b"x" * 1000)  # a reset connection would raise
         assert connection.recv(1) == b"", "the end, and no reset"
+
+
+def test_a_refused_client_that_does_not_close_is_cut_off():
+    """The server has ended its side; the rest of the connection ends soon after."""
+
+    class Short(Unhurried):
+        linger_s = SHORT_S
+
+    said = "nonsense\r\n\r\n"
+    with listening(says_half, Short) as address, closing(connected(address, said)) as connection:
+        assert_secured(heard_until_the_end(connection), 400)
+        for _ in range(20 * PATIENCE_S):  # it learns that only when it sends something
+            try:
+                connection.sendall(b"x")
+            except OSError:
+                return
+            threading.Event().wait(0.05)
+        raise AssertionError("The connection was kept.")
 
 
 def answered(connection: socket.socket, asked: str) -> bytes:

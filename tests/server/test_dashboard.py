@@ -450,3 +450,7 @@ def test_drawn_contours_are_scored(tmp_path):
         assert "part=contours" in page
         assert "Image with drawn contours" in page
         assert "part=contours" not in server.client.get("studies/tiny").text
+        size = {"width_px": 500, "height_px": 1}  # that of no image of the study
+        again = event(1, "contours", image="patches", contours=border, **size)
+        people[2].send({**again, "at_ms": again["at_ms"] + 1})
+        assert read_scores("")["between"] == "1.00", "of the other two, which it must not spoil"

@@ -210,6 +210,16 @@ def test_an_answer_that_fits_into_its_page_changes_the_header_of_the_file(answer
     assert len(headers) == 5
 
 
+def test_two_checkpoints_at_the_same_time_are_not_the_work_of_another_program(answers):
+    """The times of many file systems have steps of milliseconds or seconds."""
+    for _ in range(2):
+        assert answers.store() is None
+        answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
+        os.utime(answers.file, ns=(0, 0))
+        answers.db.check_health()
+    assert answers.store() is None
+
+
 @pytest.mark.parametrize("how", ["touched", "copied"])
 def test_a_file_whose_content_is_the_same_stays_in_use(answers, tmp_path, how):
     for _ in range(3):
@@ -217,13 +227,11 @@ def test_a_file_whose_content_is_the_same_stays_in_use(answers, tmp_path, how):
         answers.db.run_outside_transaction("PRAGMA wal_checkpoint(TRUNCATE)")
         answers.db.check_health()
         before = answers.file.stat().st_mtime_ns
-        if how == "touched":
-            os.utime(answers.file)
-        else:
+        if how == "copied":
             content = answers.file.read_bytes()
             with open(answers.file, "r+b") as file:
                 file.write(content)
-        assert answers.file.stat().st_mtime_ns > before
+        os.utime(answers.file, ns=(before, before + 10**9))  # its clock may not have gone on
         answers.db.check_health()
     assert answers.store(5) is None
 
@@ -379,7 +387,9 @@ def test_a_file_with_two_names_is_not_opened(tmp_path):
     store.open(f"sqlite:///{file}").close()
     second.hardlink_to(file)
     for name in (file, second):
-        with pytest.raises(Conflict, match=rf"{name} has another name \(a hard link\)"):
+        with pytest.raises(
+            Conflict, match=rf"{name} has another name \(a hard link\).*make a copy and use that"
+        ):
             store.open(f"sqlite:///{name}")
     second.unlink()
     store.open(f"sqlite:///{file}").close()

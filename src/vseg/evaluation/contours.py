@@ -138,7 +138,8 @@ def compare_contours(
 ) -> list[PairAgreement]:
     """Return the F of every two participants who drew on the same image.
 
-    F does not depend on which of the two is taken as the truth.
+    F does not depend on which of the two is taken as the truth. Drawings that report other proportions of the image are
+    not compared: a page may report anything.
 
     Parameters
     ----------
@@ -175,6 +176,7 @@ def compare_contours(
             (one, other)
             for one, other in combinations(range(len(drawings)), 2)
             if drawings[one].participant != drawings[other].participant
+            and masks[one].shape == masks[other].shape
         ]
         if len(pairs) > max_pairs:
             pairs = [pairs[at] for at in sorted(rng.choice(len(pairs), max_pairs, replace=False))]

@@ -54,6 +54,7 @@ class TimeoutProtocol(HttpToolsProtocol):
     """One connection, in which every wait has a limit."""
 
     head_timeout_s, body_timeout_s, unread_timeout_s = HEAD_TIMEOUT_S, BODY_TIMEOUT_S, UNREAD_TIMEOUT_S
+    linger_s = LINGER_S
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -242,7 +243,7 @@ class TimeoutProtocol(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
             self.flow.resume_reading()
-            self._set_read_timer(LINGER_S)
+            self._set_read_timer(self.linger_s)
         else:
             self.transport.close()
 

@@ -140,7 +140,8 @@ class FileWatch:
         before, frames = self._read_checkpoints()
         state = _get_state(self.file)
         is_touched = seen is None or state != seen[0]
-        header = self._header.read(self._file_id) if seen is None or is_touched else seen[1]
+        # Also if the time is as before: two checkpoints may fall into one step of the clock of the file system.
+        header = self._header.read(self._file_id)
         after, frames_after = self._read_checkpoints()
         if state is None or before is None or after is None:
             return  # deleted at this moment, which the next check reports, or not to be read on this system
@@ -210,7 +211,7 @@ def several_names_message(file: str) -> str:
     """Return the message for a database file that has hard links."""
     return (
         f"The database file {file} has another name (a hard link), and SQLite has a separate log for each name, so "
-        "that responses would be lost; delete every name but the one that is in use."
+        "that responses would be lost; delete every other name; of a backup, make a copy and use that."
     )
 
 
