@@ -432,9 +432,9 @@ def test_a_local_kernel_and_the_rule_of_algorithm_1():
     assert fits.each["a"].maps == alone.maps.align_to(fits.maps)
     assert fits.each["a"].result.kernel == "array"
     paper = {"solver": "exponentiated_gradient", "learning_rate": 0.1, "smoothness": 1.0, "epsilon": 0.01}
-    changes = np.abs(
-        np.diff(vseg.fit_dataset(responses, segments=2, seed=0, **paper).together.result.solution.trace)
-    )
+    result = vseg.fit_dataset(responses, segments=2, seed=0, **paper).together.result
+    assert result.summary()["solver_options"] == {"learning_rate": 0.1, "epsilon": 0.01}
+    changes = np.abs(np.diff(result.solution.trace))
     assert changes[-1] < 0.01 <= changes[:-1].min()
 
 
