@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 
 from reproduction.paper import drawing, simulation
 from reproduction.paper.algorithm import descend, random_start
-from reproduction.paper.claims import Claim, describe_run, format_interval, interval, judge, ratio_interval
+from reproduction.paper.claims import (
+    TOLERANCE_FACTOR,
+    Claim,
+    describe_run,
+    format_interval,
+    interval,
+    judge,
+    ratio_interval,
+)
 from reproduction.paper.costs import PaperFit
 from reproduction.paper.estimators import COLOURS, LABELS, fit_vseg
 from vseg.data.maps import Maps
@@ -261,19 +269,27 @@ def _judge_speed(table: "Table") -> Claim:
         "The squared error converges marginally slower than the cross-entropy, in iterations.",
         paper=f"95 % of its fall after {took['SE']} iterations (SE) and {took['BCE']} (BCE), at the same learning rate",
         ours="exact updates of one location at a time instead of gradient steps",
-        holds=took["SE"] > took["BCE"],
+        holds=1 < took["SE"] / took["BCE"] <= TOLERANCE_FACTOR,
+        holds_if=took["SE"] > took["BCE"],
+        condition=f"any difference counts as marginal: it takes {took['SE'] / took['BCE']:.1f} times as many",
         reason="the cross-entropy took as long, or longer, at the same learning rate",
         settings=RUN,
     )
 
 
 def _count_iterations(table: "Table", name: str) -> int:
-    """Return the first recorded iteration at which the optimised loss has made 95 % of its total fall, on average."""
+    """Return the iteration at which the optimised loss has made 95 % of its total fall, on average.
+
+    Few iterations are recorded; between them, the loss is interpolated over the logarithm of the iteration.
+    """
     course = [
         table.column(name.lower(), amplitude=UNCERTAIN, optimised=name, strength=0.0, iteration=stop).mean()
         for stop in STOPS
     ]
-    return STOPS[int(np.argmax(np.array(course) <= course[-1] + 0.05 * (course[0] - course[-1])))]
+    goal = course[-1] + 0.05 * (course[0] - course[-1])
+    after = max(int(np.argmax(np.array(course) <= goal)), 1)
+    log_stops = np.log(STOPS[after - 1 : after + 1])
+    return round(np.exp(np.interp(-goal, [-course[after - 1], -course[after]], log_stops)))
 
 
 def _mean_errors(table: "Table", amplitude: float, name: str, strength: float) -> NDArray[np.float64]:

@@ -279,6 +279,11 @@ def test_coverage_as_text():
     )
 
 
+def test_coverage_by_labels_needs_segments():
+    with pytest.raises(InvalidInput, match="needs segments, the number K"):
+        designs.coverage(designs.all_pairs(Grid(3)), labels=[0] * 9)
+
+
 def test_coverage_of_no_pairs():
     found = designs.coverage(Pairs(Grid(3), [], []), segments=2)
     assert (found.tested, found.ambiguous) == (0, 1)

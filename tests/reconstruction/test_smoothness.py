@@ -99,6 +99,8 @@ def test_a_users_matrix_is_taken_as_it_is():
         ("gaussian", "Unknown kernel 'gaussian'"),
         (("gaussian",), "Unknown kernel"),
         (("gaussian", None), "Unknown kernel"),
+        ((), "A kernel for a 3x3 grid is an array with two odd sides up to 5"),
+        ([[1, 2], [3]], "Expected numbers for a kernel"),
         (np.ones((7, 7)), r"two odd sides up to 5, or a matrix that has shape \(9, 9\), got \(7, 7\)"),
         (np.ones(3), r"got \(3,\)"),
         (

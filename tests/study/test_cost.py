@@ -144,6 +144,23 @@ def test_warnings_of_textures(more, warnings):
     assert all(expected in actual for expected, actual in zip(warnings, found, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("texture", "warning"),
+    [
+        ({"rms_contrast": 35}, None),
+        ({"rms_contrast": 45}, None),
+        ({"mean_grey": 0}, "About 49% of the grey levels of texture 'i' lie outside 0 to 255"),
+        ({"rms_contrast": 128}, "About 32% of the grey levels of texture 'i' lie outside 0 to 255"),
+    ],
+)
+def test_a_warning_of_grey_levels_that_are_clipped(texture, warning):
+    """The expected shares are those of a normal distribution: a half without rounding, and 2 x 0.159 beyond one s.d."""
+    images = [{"name": "i", "texture": texture}]
+    settings = study("calibration = {image_gamma = 1}", images=1).model_dump() | {"images": images}
+    found = estimate_cost(Study.model_validate(settings)).warnings
+    assert [one.startswith(warning or "") for one in found] == [True] * (warning is not None)
+
+
 @pytest.mark.parametrize("ms", [0, 17, 33, 50, 100, 150, 200, 250, 300, 500])
 def test_whole_numbers_of_frames_give_no_warning(ms):
     assert estimate_cost(study(f"timing = {{cue_ms = {ms}}}")).warnings == []

@@ -306,9 +306,13 @@ def test_each_image_has_a_line_of_its_own(data):
 
 
 def test_durations_of_an_export_are_printed_and_saved(exported, tmp_path):
-    """Those of all participants and images, also if one image is fitted; from the sessions' own answers."""
+    """Those of the participants who saw the image, also if it is only one of two; from the sessions' own answers."""
     result, _ = fit_quietly(exported, image="warm", smoothness=1.0, seed=0)
-    assert result.durations.rows() == measure_durations(exported).rows()
+    saw = vseg.load(exported).select(image="warm").participants
+    assert len(saw) == 2
+    everybody = measure_durations(exported)
+    assert result.durations.rows() == [row for row in everybody.rows() if row["participant"] in saw]
+    assert result.durations.study.participants == 2
     assert str(result.durations) in result.message
     assert result.durations.study.trial_ms.median > result.durations.study.rt_ms.median
     result.save(tmp_path / "fit")
@@ -428,9 +432,9 @@ def test_a_local_kernel_and_the_rule_of_algorithm_1():
     assert fits.each["a"].maps == alone.maps.align_to(fits.maps)
     assert fits.each["a"].result.kernel == "array"
     paper = {"solver": "exponentiated_gradient", "learning_rate": 0.1, "smoothness": 1.0, "epsilon": 0.01}
-    changes = np.abs(
-        np.diff(vseg.fit_dataset(responses, segments=2, seed=0, **paper).together.result.solution.trace)
-    )
+    result = vseg.fit_dataset(responses, segments=2, seed=0, **paper).together.result
+    assert result.summary()["solver_options"] == {"learning_rate": 0.1, "epsilon": 0.01}
+    changes = np.abs(np.diff(result.solution.trace))
     assert changes[-1] < 0.01 <= changes[:-1].min()
 
 

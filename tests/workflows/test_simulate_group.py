@@ -46,6 +46,14 @@ def test_a_single_participant_does_not_change_with_others():
     np.testing.assert_array_equal(first.same, alone.same)
 
 
+@pytest.mark.parametrize("trials", [1, 63])
+def test_two_stages_with_too_few_trials(trials):
+    with pytest.raises(
+        InvalidInput, match=f"at least 64 trials for two stages on an 8x8 grid, .* trials={trials}"
+    ):
+        simulate_group(TRUTH, participants=1, blocks=1, design="two_stage", trials=trials, seed=0)
+
+
 def test_unknown_design():
     with pytest.raises(InvalidInput, match="covering, balanced, scattered, all, oracle, got 'best'"):
         simulate_group(TRUTH, participants=1, blocks=1, design="best", seed=0)

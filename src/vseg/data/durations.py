@@ -13,7 +13,7 @@
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,11 @@ class DurationTable:
 
     def __str__(self) -> str:
         return str(self.study)
+
+    def select(self, names: Collection[str]) -> "DurationTable":
+        """Return the table of these participants, with the study's medians over them."""
+        those = {name: own for name, own in self.participants.items() if name in names}
+        return DurationTable(those, summarise_study(those.values()))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each participant: what `save` writes."""

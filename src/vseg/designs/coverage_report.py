@@ -128,6 +128,8 @@ def coverage(
     """
     layout, partners = pairs.layout, pairs.partners
     ambiguous, spanning = None, None
+    if labels is not None and segments is None:
+        raise InvalidInput("The coverage of a map with labels needs segments, the number K of its segments.")
     if segments is not None:
         maps = (
             _draw_random_labels(layout, segments, seed)

@@ -49,6 +49,8 @@ class Reconstruction:
         Held-out likelihood of each kernel over λ, where the kernel was chosen.
     solution : Solution
         The result of the solver: iterations, status, trace.
+    options : dict
+        The options that the solver was given, such as the learning rate.
     """
 
     maps: Maps
@@ -68,6 +70,7 @@ class Reconstruction:
     path: SmoothnessPath | None
     kernels: KernelComparison | None
     solution: Solution
+    options: Mapping[str, Any]
 
     @property
     def converged(self) -> bool:
@@ -119,6 +122,11 @@ class Reconstruction:
             "seed": self.seed,
             "version": __version__,
             "solver": self.solver,
+            "solver_options": {
+                name: value
+                for name, value in self.options.items()
+                if isinstance(value, (bool, int, float, str))
+            },
             "kernel": self.kernel,
             "weights": self.weights,
             "pairs": self.pairs,
@@ -263,6 +271,7 @@ def reconstruct(
         path=path,
         kernels=kernels,
         solution=solution,
+        options=options,
     )
     if not result.converged:
         raise NotConverged(f"{solution.status} Raise max_iterations or the tolerance.", result)

@@ -73,9 +73,11 @@ def build_smoothness(layout: Layout, kernel: Kernel = "four") -> Smoothness:
     >>> abs(same.weights - build_smoothness(Grid(5), "four").weights).max()
     np.float64(0.0)
     """
-    if isinstance(kernel, str) or (isinstance(kernel, tuple) and isinstance(kernel[0], str)):
+    if isinstance(kernel, str) or (isinstance(kernel, tuple) and kernel and isinstance(kernel[0], str)):
         return _named_smoothness(layout, kernel)
-    if issparse(kernel) or np.shape(kernel) == (len(layout), len(layout)):
+    if not issparse(kernel):
+        kernel = as_floats(kernel, "a kernel")
+    if issparse(kernel) or kernel.shape == (len(layout), len(layout)):
         return Smoothness(layout, _check_matrix(layout, kernel))
     return Smoothness(layout, local(layout, kernel))
 

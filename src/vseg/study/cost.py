@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from vseg import designs
 from vseg._support.text import format_count
@@ -10,7 +11,9 @@ from vseg.data.layout import Grid, Layout
 from vseg.designs import Coverage
 from vseg.designs.precision import describe_precision
 from vseg.errors import VsegWarning
+from vseg.study.pictures import get_texture
 from vseg.study.schema import Study
+from vseg.study.sections import ImageSection
 from vseg.study.trials import Round
 
 ANSWER_S = 0.73  # the paper's 1.33 s per trial, less its 300 ms of cue and 300 ms of image
@@ -22,6 +25,7 @@ CONTOURS_S = 90
 REST_S = 20
 FRAME_MS = 1000 / 60
 LONGEST_MIN = 60
+MOST_CLIPPED = 0.01  # share of the pixels of a texture; 0.0003 with the paper's parameters
 
 
 @dataclass(frozen=True)
@@ -272,4 +276,17 @@ def _warn_of_textures(study: Study) -> list[str]:
             f"{study.display.width_deg:g} degrees wide (display.width_deg), but calibration.distance is off; switch it "
             "on, or make sure of the viewing distance."
         )
+    for image in study.images:
+        if image.texture is not None and (share := _share_clipped(image)) > MOST_CLIPPED:
+            messages.append(
+                f"About {share:.0%} of the grey levels of texture {image.name!r} lie outside 0 to 255 and are clipped, "
+                "so that its contrast is not rms_contrast; lower rms_contrast, or bring mean_grey closer to 128."
+            )
     return messages
+
+
+def _share_clipped(image: ImageSection) -> float:
+    """Return the expected share of the pixels of a texture that are black or white because they are out of range."""
+    texture = get_texture(image)
+    normal = NormalDist(texture.mean_grey, texture.rms_contrast)
+    return normal.cdf(-0.5) + 1 - normal.cdf(255.5)

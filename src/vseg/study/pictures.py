@@ -171,15 +171,20 @@ def _make_pixels(
     return colours.render(GENERATED_PX), Maps.one_hot(layout, labels, image.colours)
 
 
-def _draw_texture(study: Study, image: ImageSection) -> stimuli.TextureImage:
-    """Draw a texture for the width in degrees at which the study shows it."""
+def get_texture(image: ImageSection) -> stimuli.Texture:
+    """Return the parameters of an image's texture: those of its preset, with the changes of the study file."""
     given = image.texture
     settings = given if isinstance(given, TextureSection) else TextureSection(preset=given or "low")
     changes = settings.model_dump(exclude={"preset"}, exclude_none=True)
+    return replace(stimuli.PRESETS[settings.preset], **changes)
+
+
+def _draw_texture(study: Study, image: ImageSection) -> stimuli.TextureImage:
+    """Draw a texture for the width in degrees at which the study shows it."""
     size_px = min(max(GENERATED_PX, study.display.width_px), SHARPEST_PX)
     try:
         return stimuli.composite(
-            preset=replace(stimuli.PRESETS[settings.preset], **changes),
+            preset=get_texture(image),
             size_px=size_px,
             width_deg=study.display.width_deg,
             seed=image.seed,

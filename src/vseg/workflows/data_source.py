@@ -1,6 +1,6 @@
 """The data set behind a fit: a folder that `vseg export` wrote, a table of responses, or Responses."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,9 +80,9 @@ class DataSource:
         """Return (right, asked) for each participant who had catch trials."""
         return {} if isinstance(self.data, Responses) else count_catch_trials(self.data)
 
-    def measure_durations(self) -> DurationTable | None:
-        """Return reaction times and durations of all participants; None if the data hold no reaction times."""
-        table = measure_durations(self.data)
+    def measure_durations(self, participants: Collection[str]) -> DurationTable | None:
+        """Return reaction times and durations of these participants; None if the data hold no reaction times."""
+        table = measure_durations(self.data).select(participants)
         return None if table.study.rt_ms.median is None else table
 
     def image_reader(self, picture: str | Path | Pixels | None, images: list[str]) -> ReadImage:

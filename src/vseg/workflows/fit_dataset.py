@@ -77,7 +77,7 @@ class DatasetFit:
     segments_by : "all" or "participant"
         Whether K was chosen once, or for each participant.
     durations : DurationTable or None
-        Reaction times and durations of all participants in the data, about all images; None without reaction times.
+        Reaction times and durations of the participants who answered, about all images; None without reaction times.
     contours : ContourAgreement or None
         How well contours that participants drew agree with these maps, with the truth, and with each other, if a
         folder of data holds any.
@@ -460,7 +460,7 @@ def prepare_fit(data: str | Path | Responses, **settings: Unpack[FitSettings]) -
         method,
         read_image,
         segments_by,
-        durations=source.measure_durations(),
+        durations=source.measure_durations(answers.participants),
         dataset=source.dataset,
     )
 

@@ -12,6 +12,7 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, concatenate
 from vseg.designs.pair_graphs import count_pairs
+from vseg.errors import InvalidInput
 from vseg.observers import LapsingObserver, simulate
 
 
@@ -76,6 +77,12 @@ def simulate_group(
         all_trials = trials or min(
             designs.paper_trials(truth.layout, truth.segments), count_pairs(len(truth.layout))
         )
+        least = 2 * -(-len(truth.layout) // 2)
+        if all_trials < least:
+            raise InvalidInput(
+                f"Expected at least {least} trials for two stages on {truth.layout}, so that the first half tests "
+                f"every location, got trials={trials}."
+            )
         second_trials = all_trials // 2
         settings["trials"] = all_trials - second_trials
     draw_pairs = designs.get_design("scattered" if second_trials else design)

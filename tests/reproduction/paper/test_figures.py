@@ -91,6 +91,26 @@ def test_equivalence_is_judged_at_every_uncertainty():
     assert judged(at_1=1.2, at_3=1.2, at_6=1.2)[:2] == ["not reproduced"] * 2
 
 
+@pytest.mark.parametrize(
+    ("times", "verdict"), [(1.2, "reproduced"), (2, "reproduced only if"), (0.8, "not reproduced")]
+)
+def test_marginally_slower_means_within_the_tolerance(times, verdict):
+    """Losses that fall as 1 / (1 + (t/τ)²), with τ of the squared error `times` that of the cross-entropy."""
+    module = load_figure("losses")
+    rows = [
+        {
+            "amplitude": a, "repeat": 0, "optimised": name, "strength": strength, "iteration": stop,
+            "se": loss, "bce": loss, "mae": 1.0, "agreement": 0.99,
+        }
+        for a in module.AMPLITUDES
+        for name, slow in (("SE", times), ("BCE", 1), (module.BOTH, 1), ("vseg", 1))
+        for strength in module.STRENGTHS
+        for stop in module.STOPS
+        for loss in [1 / (1 + (stop / (30 * slow)) ** 2)]
+    ]  # fmt: skip
+    assert verdicts("losses", Table(rows))[-1] == verdict
+
+
 def test_the_losses_figure_has_charts_at_two_uncertainties():
     table = run_sweep("losses", 1)
     drawn = load_figure("losses").draw(table, load_figure("losses").example(seed=0))
