@@ -97,8 +97,8 @@ def test_study_from_creation_to_export(dashboard, tmp_path):
     page.click("text=New study")
     page.click("text=Coloured patches")
     page.click("text=Create study")
-    page.wait_for_url(f"{base}/studies/colour-patches")
-    assert page.get_attribute("[data-testid=preview]", "href").endswith("/s/colour-patches/?preview=1")
+    page.wait_for_url(f"{base}/studies/patches")
+    assert page.get_attribute("[data-testid=preview]", "href").endswith("/s/patches/?preview=1")
     expect(page.locator("main")).to_contain_text("200 pairs missing")
 
     start_simulation(page, 5)
@@ -124,7 +124,7 @@ def test_study_from_creation_to_export(dashboard, tmp_path):
     expect(page.locator("[data-testid=smoothness]")).to_have_text("10", timeout=TIMEOUT_MS)
     assert_not_reloaded(page)
 
-    page.goto(f"{base}/studies/colour-patches")
+    page.goto(f"{base}/studies/patches")
     start_simulation(page, 6, "random")  # at least one of six random observers fails the catch trials
     mark(page)
     page.wait_for_selector("tr.look .reasons", timeout=TIMEOUT_MS)
@@ -144,7 +144,7 @@ def test_study_from_creation_to_export(dashboard, tmp_path):
     with page.expect_download() as download:
         page.click("text=Download")
     download.value.save_as(tmp_path / "data.zip")
-    assert "colour-patches/dataset_description.json" in zipfile.ZipFile(tmp_path / "data.zip").namelist()
+    assert "patches/dataset_description.json" in zipfile.ZipFile(tmp_path / "data.zip").namelist()
     before = page.inner_text(".tiles >> nth=0")
     page.reload()
     assert page.inner_text(".tiles >> nth=0") == before

@@ -171,3 +171,14 @@ def test_an_archive_with_a_damaged_member(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InvalidInput, match="cannot be read as a zip archive"):
         read(path)
+
+
+def test_the_message_of_a_broken_archive_is_short(tmp_path):
+    """The name in the header of the member is made 2000 bytes long, which zipfile quotes."""
+    path = archive(tmp_path / "a.zip", {"data.csv": "".join(map(chr, range(33, 3000)))})
+    content = bytearray(path.read_bytes())
+    content[26:28] = (2000).to_bytes(2, "little")
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="cannot be read as a zip archive") as caught:
+        read(path)
+    assert len(str(caught.value)) < 500

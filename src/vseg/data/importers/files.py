@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 import stat
+import textwrap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ JATOS_RESULT = re.compile(r"(?:^|/)study_result_(\d+)/comp-result_(\d+)/data\.tx
 LARGEST_FILE = 2 * 2**30  # bytes
 MOST_MEMBERS = 100_000
 LARGEST_UNPACKED = 2 * 2**30  # bytes
+MAX_REASON = 200  # characters of the reason why an archive is unreadable
 ARCHIVE_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
@@ -139,7 +141,8 @@ def _read_archive(path: Path) -> Iterator[TextFile]:
     except ARCHIVE_ERRORS as error:
         if isinstance(error, InvalidInput) or (isinstance(error, OSError) and error.filename):
             raise
-        raise InvalidInput(f"{path} cannot be read as a zip archive ({error}); export it again.") from error
+        reason = textwrap.shorten(str(error), MAX_REASON)  # zipfile quotes bytes of the archive
+        raise InvalidInput(f"{path} cannot be read as a zip archive ({reason}); export it again.") from error
 
 
 def _is_text(name: str) -> bool:
