@@ -190,7 +190,7 @@ def test_the_papers_variances_depend_on_the_start():
 
 @pytest.mark.parametrize("parameter", ["σ", "log σ"])
 def test_the_papers_variances_have_the_gradient_of_the_squared_error(parameter):
-    """From any start, each step lowers the paper's Eq. 5, the unweighted sum of squared errors."""
+    """From any start, each step lowers the paper's Eq. 6, the unweighted sum of squared errors."""
     _, fitted, _ = textured(0)
     tally = fitted.task.tallies()["image"]
 

@@ -108,6 +108,8 @@ class StudyDurations:
         text = f"{' and '.join(parts)} ({over}{level})"
         if (engaged := self.engaged_minutes.median) is not None:
             total = "" if self.minutes.median is None else f" of {self.minutes.median:.3g}"
+            if self.minutes.median is not None and self.minutes.median < engaged:
+                total = ""  # simulated participants who do not wait
             text += f"; participants were engaged for {engaged:.3g}{total} minutes (medians)"
         return f"{text[0].upper()}{text[1:]}."
 

@@ -17,7 +17,7 @@ LOSS_CODES = {"squared_error": SQUARED_ERROR, "cross_entropy": CROSS_ENTROPY}
 
 @compiled
 def squared_error(q: float, k: float) -> tuple[float, float, float]:
-    """Return (k - q)² of one pair (Eq. 5), its slope and its curvature in q."""
+    """Return (k - q)² of one pair (Eq. 6), its slope and its curvature in q."""
     return (k - q) ** 2, 2.0 * (q - k), 2.0
 
 

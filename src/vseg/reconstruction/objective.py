@@ -92,11 +92,11 @@ def build_objective(
         K ≥ 2.
     strength : float
         λ ≥ 0, on the scale of the paper: plain sums over pairs and over locations.
-    loss : "squared_error" (Eq. 5) or "cross_entropy" (Eq. 1-3)
+    loss : "squared_error" (Eq. 6) or "cross_entropy" (Eq. 1-3)
     kernel : str, tuple, matrix or Smoothness
         As in `build_smoothness`, or its result.
     weights : "trials" or "pairs"
-        Weight a pair by n_ij / mean n (the default), or every pair by 1 (the paper's Eq. 5).
+        Weight a pair by n_ij / mean n (the default), or every pair by 1 (the paper's Eq. 6).
     """
     if isinstance(segments, bool) or not isinstance(segments, (int, np.integer)) or segments < 2:
         raise InvalidInput(f"The number of segments is a whole number from 2 up, got {segments!r}.")

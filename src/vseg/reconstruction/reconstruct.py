@@ -171,7 +171,7 @@ def reconstruct(
     smoothness : "auto" or float
         λ of Eq. 7. "auto" chooses the λ that best predicts held-out pairs (five folds).
     loss : "squared_error" or "cross_entropy"
-        The loss of an answer: Eq. 5 or Eq. 1.
+        The loss of an answer: Eq. 6 or Eq. 1.
     kernel : "four", "eight", "gaussian:WIDTH", "auto", array or matrix
         Which neighbours a location is smoothed with. An array is a local kernel G of Eq. 7 on a grid, such as 3x3: its
         sides are odd, its weights non-negative and divided by their sum. A matrix is (n, n) and row-stochastic. "auto"
