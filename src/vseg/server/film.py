@@ -214,7 +214,9 @@ class Film:
         )
         page.figure(gif, alt="The film: all screens below, one after the other.", caption="film.gif")
         page.section("Screens")
-        rows = [[str(number), screen.title, screen.timing] for number, screen in enumerate(self.listed, start=1)]
+        rows = [
+            [str(number), screen.title, screen.timing] for number, screen in enumerate(self.listed, start=1)
+        ]
         page.table(["", "screen", "duration"], rows, caption="The screens in their order.")
         for number, screen in enumerate(self.listed, start=1):
             page.figure(screen.png, alt=screen.title, caption=f"{number}. {screen.caption}")
