@@ -73,6 +73,15 @@ test("breaks come after a number of trials, including repeats", () => {
   assert.deepEqual(steps, ["1/1", "see a", "0", "1", "break", "2", "3", "break", "4", "0"]);
 });
 
+test("practice trials do not bring the first break closer, and each block counts anew", () => {
+  const steps = walk(new Schedule(session({ practice: 2, each: 5 }), 3, TRIES));
+  assert.deepEqual(steps, [
+    "practice", "see practice", "0", "1",
+    "1/2", "see a", "2", "3", "4", "break", "5", "6", "break",
+    "2/2", "see a", "7", "8", "9", "break", "10", "11",
+  ]);
+});
+
 test("a flagged trial is repeated at the end of its block", () => {
   const steps = walk(new Schedule(session(), 0, TRIES), (item, attempt) => item === 1 && attempt === 1);
   assert.deepEqual(steps, ["1/2", "see a", "0", "1", "2", "1", "break", "2/2", "see a", "3", "4", "5"]);

@@ -47,7 +47,7 @@ export class Schedule {
 
   /**
    * Create the schedule; add earlier answers with `restoreAnswers`. There is a break after every `breakEvery` trials
-   * (0: only between blocks). A trial that is never shown correctly is asked `tries` times.
+   * of a block (0: only between blocks). A trial that is never shown correctly is asked `tries` times.
    */
   constructor(trials: Trials, breakEvery: number, tries: number) {
     this.blocks = splitIntoBlocks(trials);
@@ -130,6 +130,7 @@ export class Schedule {
     }
     if (this.openedBlock < index) {
       this.openedBlock = index;
+      this.trialsSinceBreak = 0; // those of practice, which no break follows
       return { kind: "block", block, ...this.countBlocks(index) };
     }
     if (this.previewedBlock < index) {

@@ -270,6 +270,46 @@ def test_every_page_is_accessible_and_fits(dashboard, tmp_path):
     assert findings == []
 
 
+def test_help_is_beside_its_words_and_inside_the_window(dashboard):
+    base, page = dashboard(f"{STUDY}contours = {{draw = true}}\n")
+    simulate_careless_participants(page, base)
+    name = page.inner_text(".people tbody a >> nth=0")
+    pages = {
+        "/studies/served": "catch trials",
+        "/studies/served/images/left": "boundary F",
+        f"/studies/served/participants/{name}": "boundary F",
+    }
+    findings: list[str] = []
+    for path, term in pages.items():
+        page.goto(base + path)
+        wait_until_loaded(page)
+        assert page.locator(f"summary[aria-label*='“{term}”']").count()
+        for width in (1280, 800, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            findings += [f"{path}, {width} px: {found}" for found in page.evaluate(FIND_STRAY_HELP)]
+    assert findings == []
+
+
+# Opens each help box in turn, and compares its "?" with the end of the words before it.
+FIND_STRAY_HELP = """() => [...document.querySelectorAll('.hint')].flatMap((hint) => {
+  const summary = hint.querySelector('summary'), mark = summary.getBoundingClientRect();
+  if (!mark.width) return [];  // in details that are closed
+  const found = [], name = summary.ariaLabel;
+  hint.open = true;
+  const box = hint.querySelector('div').getBoundingClientRect();
+  if (box.left < 0 || box.right > document.documentElement.clientWidth || box.width < 100)
+    found.push(`${name} is from ${box.left} to ${box.right}`);
+  hint.open = false;
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  texts.currentNode = hint;
+  let words = texts.previousNode();
+  while (words && !words.data.trim()) words = texts.previousNode();
+  const range = document.createRange();
+  range.selectNodeContents(words);
+  const line = [...range.getClientRects()].at(-1);
+  if (line.bottom <= mark.top || line.top >= mark.bottom) found.push(`${name} is not beside ${words.data.trim()}`);
+  return found;
+})"""
 ALL_RULES = "{resultTypes: ['violations']}"
 COLOUR_RULES = "{resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']}"
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from commands import vseg
 from vseg.server.film import film_study
 
 STUDY = """
@@ -25,6 +26,19 @@ calibration = {gamma_matches = 2, image_gamma = 1}
 timing = {preview_ms = 400, pause_ms = 50, cue_ms = 100, image_ms = 200}
 keys = {same = "arrowleft", different = "space"}
 contours = {draw = true}
+breaks = {every_trials = 4}
+"""
+SHORT = """
+name = "short"
+segments = 2
+participants = 1
+layout = {grid = 4}
+images = [{name = "patches", colours = 2}]
+design = {blocks = 1, trials = 8}
+practice = {trials = 0}
+catch = {per_block = 0}
+calibration = {gamma = false}
+timing = {preview_ms = 100}
 """
 TRIAL = ["pause", "cue", "image", "response"]
 
@@ -41,7 +55,7 @@ def film(tmp_path_factory):
 
 
 def test_every_screen_is_filmed_in_order(film):
-    steps = [screen.step for screen in film.screens if not screen.moves]
+    steps = [screen.step for screen in film.listed]
     assert steps == [
         "device", "consent", "full-screen", "keys", "distance-card", "distance-blind-spot", "distance-blind-spot",
         "distance-result", "gamma", "gamma", "instructions", "instructions", "instructions",
@@ -61,6 +75,24 @@ def test_durations_are_those_of_the_page(film):
             assert screen.timing == f"{screen.duration_ms} ms"
     (before_block,) = [screen for screen in film.screens if screen.step == "block"]
     assert before_block.timing == "until the participant goes on (after 1 trial that the film leaves out)"
+
+
+def test_the_first_break_comes_after_every_trials_of_the_block(film):
+    """Of the four trials before it, two are filmed; practice trials do not count."""
+    (first,) = [screen for screen in film.screens if screen.step == "break"]
+    assert first.timing == "until the participant goes on (after 2 trials that the film leaves out)"
+
+
+def test_the_command_prints_the_number_of_listed_screens(tmp_path, capsys):
+    path = tmp_path / "short.toml"
+    path.write_text(SHORT, encoding="utf-8")
+    code, out, _ = vseg(f"study film {path} --out {tmp_path / 'out'} --trials 1", capsys)
+    assert code == 0
+    page = (tmp_path / "out" / "film.html").read_text(encoding="utf-8")
+    with Image.open(tmp_path / "out" / "film.gif") as animation:
+        listed = page.count("<figcaption>") - 1  # one is of the film
+        assert listed < animation.n_frames, "the dot of the blind spot moves"
+    assert f"film.gif: {listed} screens\n" in out
 
 
 def test_pictures_show_the_screens(film):
@@ -95,8 +127,7 @@ def test_gif_and_page(film, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "What participants see: Seen &amp; filmed" in text
     assert text.count("data:image/gif;base64,") == 1
-    listed = [screen for screen in film.screens if not screen.moves]
-    assert text.count("data:image/png;base64,") == len(listed)
+    assert text.count("data:image/png;base64,") == len(film.listed)
     assert not re.search(r"(src|href)=\"(?!data:)|<script", text)
-    for number, screen in enumerate(listed, start=1):
+    for number, screen in enumerate(film.listed, start=1):
         assert f"<figcaption>{number}. {screen.caption}</figcaption>" in text

@@ -122,9 +122,11 @@ def test_free_number_of_segments_is_chosen_by_evidence(tmp_path):
         for path in paths:
             page = running.client.get(path).text
             assert "Number of segments not chosen yet" in page
-            assert path == paths[2] or "are advised for one participant (assuming 5 segments)" in " ".join(
-                page.split()
-            )
+            for words in (
+                "are advised for one participant",
+                "(assuming 5 segments)",
+            ):  # help may be between them
+                assert path == paths[2] or words in page
             assert "segmentation.png" not in page
         assert (
             '<option value="auto" selected>chosen by evidence</option>' in running.client.get(paths[1]).text

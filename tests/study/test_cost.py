@@ -48,6 +48,19 @@ def test_the_duration_of_the_paper_s_experiment():
     assert estimate_cost(bare).minutes_each < estimate_cost(study(grid=11)).minutes_each < 40
 
 
+@pytest.mark.parametrize(("every", "breaks"), [(0, 1), (12, 5), (13, 3), (14, 3), (26, 1), (27, 1)])
+def test_breaks_are_counted_in_each_block_without_practice(every, breaks):
+    """Two blocks of 26 trials: one break between them, and in each one after every `every` trials but the last."""
+    of_blocks = "design = {blocks = 2, trials = 24}\ncatch = {per_block = 2}\npractice = {trials = 6}\n"
+    without, with_breaks = (
+        estimate_cost(
+            study(f"{of_blocks}breaks = {{every_trials = {count}, at_least_s = 60}}", images=1, grid=4)
+        )
+        for count in (0, every)
+    )
+    assert with_breaks.minutes_each - without.minutes_each == pytest.approx(breaks - 1)
+
+
 def test_participants_per_image():
     found = estimate_cost(study(participants=8))
     assert (found.participants, found.participants_per_image) == (8, {"i0": 4, "i1": 4})

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from vseg.data.layout import Grid, Scatter
 from vseg.errors import InvalidInput, NotFound
+from vseg.study import texts
 from vseg.study.schema import Study, load_study, parse_study
 from vseg.study.sections import TimingSection
 
@@ -329,6 +330,22 @@ def test_quotas(assignment, each, quota):
 def test_texts_of_the_study_replace_the_defaults():
     study = parse_study(FILE + 'language = "de"\n[texts]\nconsent = "Wir."')
     assert (study.all_texts["consent"], study.all_texts["continue"]) == ("Wir.", "Weiter")
+
+
+@pytest.mark.parametrize("language", texts.LANGUAGES)
+def test_the_debriefing_mentions_catch_trials_only_if_there_are_any(language):
+    defaults = texts.load_texts(language)
+    debriefing, of_catch = defaults["debriefing"], defaults["debriefing_catch"]
+
+    def written(per_block: int, more: str = "") -> str:
+        text = f'{FILE}language = "{language}"\ncatch = {{per_block = {per_block}}}\n{more}'
+        return parse_study(text).all_texts["debriefing"]
+
+    assert written(0) == debriefing
+    assert written(1) == f"{debriefing}\n\n{of_catch}"
+    assert written(1, '[texts]\ndebriefing = "Ours."') == "Ours."
+    assert written(0, '[texts]\ndebriefing_catch = "Known."') == debriefing
+    assert written(1, '[texts]\ndebriefing = "Ours."\ndebriefing_catch = "Known."') == "Ours.\n\nKnown."
 
 
 def test_a_study_is_frozen():

@@ -138,7 +138,7 @@ def film(
         raise Conflict(f"{folder} is a file; choose another --out.")
     filmed = film_study(options.check_study_file(file), browser=browser, trials=trials)
     gif, page = filmed.save(folder)
-    typer.echo(f"{gif}: {len(filmed.screens)} screens")
+    typer.echo(f"{gif}: {len(filmed.listed)} screens")
     typer.echo(f"{page}: the film, and each screen with its duration")
 
 

@@ -159,10 +159,22 @@ class FilmedScreen:
 
 @dataclass(frozen=True)
 class Film:
-    """The screens of a study in the order in which a participant sees them."""
+    """The screens of a study in the order in which a participant sees them.
+
+    Attributes
+    ----------
+    study : Study
+    screens : list of FilmedScreen
+        The pictures of the film; a screen on which something moves has several.
+    """
 
     study: Study
     screens: list[FilmedScreen]
+
+    @property
+    def listed(self) -> list[FilmedScreen]:
+        """The screens that the page of the film lists: all but those that continue a movement."""
+        return [screen for screen in self.screens if not screen.moves]
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write film.gif and film.html into a folder, which is created; return their paths."""
@@ -202,10 +214,11 @@ class Film:
         )
         page.figure(gif, alt="The film: all screens below, one after the other.", caption="film.gif")
         page.section("Screens")
-        listed = list(enumerate((screen for screen in self.screens if not screen.moves), start=1))
-        rows = [[str(number), screen.title, screen.timing] for number, screen in listed]
+        rows = [
+            [str(number), screen.title, screen.timing] for number, screen in enumerate(self.listed, start=1)
+        ]
         page.table(["", "screen", "duration"], rows, caption="The screens in their order.")
-        for number, screen in listed:
+        for number, screen in enumerate(self.listed, start=1):
             page.figure(screen.png, alt=screen.title, caption=f"{number}. {screen.caption}")
         return page
 

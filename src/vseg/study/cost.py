@@ -97,7 +97,7 @@ def estimate_cost(study: Study) -> StudyCost:
     ... images = [{name = "low", texture = "low"}, {name = "high", texture = "high"}]
     ... '''))
     >>> cost.trials_each, cost.participants_per_image, round(cost.minutes_each)
-    (1230, {'low': 15, 'high': 15}, 38)
+    (1230, {'low': 15, 'high': 15}, 37)
     """
     layout = study.layout.build()
     with warnings.catch_warnings(record=True) as caught:
@@ -146,7 +146,10 @@ def _blocks_per_participant(study: Study) -> int:
 def _estimate_minutes(study: Study, trials: int) -> float:
     timing, blocks = study.timing, _blocks_per_participant(study)
     trial_s = (timing.cue_ms + timing.image_ms + timing.pause_ms) / 1000 + ANSWER_S
-    breaks = blocks - 1 + (trials // study.breaks.every_trials if study.breaks.every_trials else 0)
+    breaks = blocks - 1
+    if study.breaks.every_trials:  # counted anew in each block, without practice; none after its last trial
+        per_block = (trials - study.practice.trials) // blocks
+        breaks += blocks * ((per_block - 1) // study.breaks.every_trials)
     seconds = READING_S + trials * trial_s + blocks * timing.preview_ms / 1000
     seconds += breaks * max(REST_S, study.breaks.at_least_s)
     seconds += study.practice.trials * FEEDBACK_S * study.practice.feedback

@@ -242,8 +242,14 @@ class Study(Section):
 
     @property
     def all_texts(self) -> dict[str, str]:
-        """Every text a participant sees, in the study's language; those in the file's [texts] replace the defaults."""
-        return texts.load_texts(self.language) | self.texts
+        """Every text a participant sees, in the study's language; those in the file's [texts] replace the defaults.
+
+        With catch trials, the debriefing ends with `debriefing_catch`; a study's own debriefing, only if it sets both.
+        """
+        found = texts.load_texts(self.language) | self.texts
+        if self.catch.per_block and ("debriefing" not in self.texts or "debriefing_catch" in self.texts):
+            found["debriefing"] += f"\n\n{found['debriefing_catch']}"
+        return found
 
 
 def load_study(path: str | Path) -> Study:

@@ -229,7 +229,7 @@ class CatchSection(Section):
 
 
 class BreaksSection(Section):
-    """`[breaks]`: a break every `every_trials` trials (0: only between blocks), of at least `at_least_s` seconds."""
+    """`[breaks]`: a break every `every_trials` trials of a block (0: only between blocks), `at_least_s` s or longer."""
 
     every_trials: Annotated[int, Field(ge=0, le=MOST_COUNTED)] = 125
     at_least_s: Annotated[int, Field(ge=0, le=600)] = 0
