@@ -187,7 +187,7 @@ def test_a_damaged_database_file_refuses_no_record_permanently(tmp_path):
     with store.open(f"sqlite:///{file}") as db:
         session = begin_session(db, register_study(db)).session
         with sqlite3.connect(file) as other:
-            other.execute("PRAGMA user_version = 7")  # invalidates the writer's cache
+            other.execute("CREATE TABLE other (x)")  # invalidates the writer's cache
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         other.close()
         db.check_file_in_place()

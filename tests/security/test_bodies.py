@@ -64,7 +64,11 @@ def on_both(database_url) -> Iterator[AttackScenario]:
 
 
 def sender(world: AttackScenario, path: str) -> dict[str, str]:
-    who = world.victim.headers if path.startswith("s/") else world.roles["researcher's script"].headers
+    if path == "api/tokens":  # needs a login
+        role = world.roles["researcher"]
+        who = {**role.headers, "X-CSRF-Token": role.form_token}
+    else:
+        who = world.victim.headers if path.startswith("s/") else world.roles["researcher's script"].headers
     return {**who, "Content-Type": "application/json"}
 
 

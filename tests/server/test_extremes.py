@@ -21,12 +21,13 @@ REQUIRED_SETTINGS: dict[str, dict[str, Any]] = {
     "design.least_trials": {"design": ADAPTIVE},
     "layout.points": {"layout": {}},
     "images.colours": {"images": [{"name": "p"}]},
+    "images.labels": {"design": {"name": "oracle"}},
     "seed": {"design": ADAPTIVE},
 }
 """Other settings that a setting needs."""
 OTHER_LIMITS = {
     "design.trials": (8, 120), "design.least_trials": (1, 32), "design.split": (1, 32),
-    "assignment.per_participant": (1, 1),
+    "assignment.per_participant": (1, 1), "images.labels": (0, 1),
 }  # fmt: skip
 """Limits that depend on another setting."""
 TESTED_ALONE = ("layout", "images", "design", "assignment")
@@ -74,6 +75,7 @@ def with_value(path: str, number: float, study: dict[str, Any] = SMALLEST_STUDY)
     value: Any = {
         "layout.points": [[number, 0.5], [0.2, 0.1], [0.3, 0.9], [0.6, 0.4]],
         "display.window_px": [number, number],
+        "images.labels": [number, *[0, 1] * 7, 0],
         "assignment.quota_per_condition": {"c": number},
     }.get(path, number)
     if not key:

@@ -67,7 +67,7 @@ OPTIONS_IN_MESSAGES = {
     },
     "study": {
         "give the path of its program as browser": "give the path of its program with --browser PATH",
-        "give the path of another as browser": "give the path of another with --browser PATH",
+        "path of another as browser": "path of another with --browser PATH",
     },
     "models": {
         "choose another folder, or force their replacement": "choose another --out, or use --force to replace them",

@@ -99,7 +99,9 @@ class ImageSection(Section):
     seed: Seed = 0
     square: bool = True
     condition: Name | None = None
-    labels: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=4096)] | None = None
+    labels: (
+        Annotated[list[Annotated[int, Field(ge=0, lt=12)]], Field(min_length=1, max_length=4096)] | None
+    ) = None
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
