@@ -100,7 +100,7 @@ class ImageSection(Section):
     square: bool = True
     condition: Name | None = None
     labels: (
-        Annotated[list[Annotated[int, Field(ge=0, lt=12)]], Field(min_length=1, max_length=4096)] | None
+        Annotated[list[Annotated[int, Field(ge=0, le=11)]], Field(min_length=1, max_length=4096)] | None
     ) = None
 
     @model_validator(mode="after")
