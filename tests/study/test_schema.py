@@ -532,7 +532,11 @@ def test_answers_cannot_arrive_before_their_trials_were_shown(answers, elapsed_m
             "scattered",
             "labels of image 'cat' need design.name = \"oracle\", got 'scattered'",
         ),
-        (", labels = [-1]", "oracle", r"images\[0\].labels\[0\] should be a whole number from 0 to 11, got -1"),
+        (
+            ", labels = [-1]",
+            "oracle",
+            r"images\[0\].labels\[0\] should be a whole number from 0 to 11, got -1",
+        ),
     ],
 )
 def test_labels_of_an_oracle_design(labels, design, message):
