@@ -107,9 +107,9 @@ class StudyDurations:
         level = f", {LEVEL:.0%} intervals" if self.rt_ms.low is not None else ""
         text = f"{' and '.join(parts)} ({over}{level})"
         if (engaged := self.engaged_minutes.median) is not None:
-            total = "" if self.minutes.median is None else f" of {self.minutes.median:.3g}"
-            if self.minutes.median is not None and self.minutes.median < engaged:
-                total = ""  # simulated participants who do not wait
+            whole = self.minutes.median
+            # Simulated participants who do not wait are engaged for longer than their sessions last.
+            total = f" of {whole:.3g}" if whole is not None and whole >= engaged else ""
             text += f"; participants were engaged for {engaged:.3g}{total} minutes (medians)"
         return f"{text[0].upper()}{text[1:]}."
 
