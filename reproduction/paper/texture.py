@@ -258,7 +258,7 @@ def _compare_low_images(table: "Table", name: str) -> tuple[float, float]:
 
 def _judge_segmentations(table: "Table") -> Claim:
     def accuracy(name: str, score: str = "accuracy_of_mean") -> list[tuple[float, float, float]]:
-        return [interval(table.column(f"{score}_{condition}", estimator=name)) for condition in CONDITIONS]
+        return [interval(values) for values in _column_by_condition(table, score, name)]
 
     mean, own = accuracy("paper_plain"), accuracy("ours_plain")
     alone, own_alone = accuracy("paper_plain", "accuracy"), accuracy("ours_plain", "accuracy")
@@ -289,7 +289,7 @@ def _is_slightly_worse(accuracies: list[tuple[float, float, float]]) -> bool:
 
 def _judge_edge_entropy(table: "Table") -> Claim:
     def edges(name: str) -> list[NDArray[np.float64]]:
-        return [table.column(f"edge_{condition}", estimator=name) for condition in CONDITIONS]
+        return _column_by_condition(table, "edge", name)
 
     paper, own, beliefs = (edges(name) for name in ("paper_plain", "ours_plain", BELIEF))
     return judge(
@@ -309,9 +309,14 @@ def _judge_edge_entropy(table: "Table") -> Claim:
     )
 
 
+def _column_by_condition(table: "Table", column: str, estimator: str) -> list[NDArray[np.float64]]:
+    """Return a column of an estimator at low and at high uncertainty."""
+    return [table.column(f"{column}_{condition}", estimator=estimator) for condition in CONDITIONS]
+
+
 def _judge_contours(table: "Table") -> Claim:
     def scores(name: str) -> list[NDArray[np.float64]]:
-        return [table.column(f"f_{condition}", estimator=name) for condition in CONDITIONS]
+        return _column_by_condition(table, "f", name)
 
     def describe(name: str) -> str:
         low, high = (PARTICIPANTS * table.column(f"differ_{c}", estimator=name).mean() for c in CONDITIONS)
@@ -338,7 +343,7 @@ def _judge_contours(table: "Table") -> Claim:
 
 def _judge_agreement(table: "Table") -> Claim:
     def scores(name: str) -> list[NDArray[np.float64]]:
-        return [table.column(f"between_{condition}", estimator=name) for condition in CONDITIONS]
+        return _column_by_condition(table, "between", name)
 
     def describe(name: str) -> str:
         low, high = (format_interval(interval(values), 2) for values in scores(name))
