@@ -14,7 +14,7 @@ from posterior import LEVELS, SEGMENTS, gp, sharp
 from tables import table
 from vseg import Maps, designs, metrics, simulate
 from vseg.data.responses import Tally
-from vseg.reconstruction.cross_validation import MARGIN, KernelComparison, compare_kernels
+from vseg.reconstruction.smoothness_selection import MARGIN, KernelComparison, compare_kernels
 
 FIRST_SEED = 2000  # the rule was fixed with other seeds
 CELLS = ((11, 1), (11, 3), (11, 10), (20, 1), (20, 3), (32, 1 / 6))  # grid, blocks

@@ -19,7 +19,7 @@ import { instructionsScreen } from "./screens/instructions.ts";
 import { keysScreen } from "./screens/keys.ts";
 import { noticeScreen } from "./screens/notice.ts";
 import { EndScreens } from "./ending.ts";
-import { type Node, step, when, repeatWhile } from "./timeline.ts";
+import { type Node, step, when, repeatWhile } from "./timeline-parts.ts";
 import { Visit } from "./visit.ts";
 import { fetchStudy, parseEntry, RefusedError } from "./wire.ts";
 

@@ -146,7 +146,7 @@ test("a server that accepts no more events gets all responses, and a small event
   for (const record of stored.values()) {
     if (record.kind !== "interruption") continue;
     const asPythonWrites = JSON.stringify(record.data).replace(/[^\x00-\x7f]/g, "\\u0000");
-    assert.ok(asPythonWrites.length <= 1000, "MAX_STAND_IN_BYTES of store/validation.py");
+    assert.ok(asPythonWrites.length <= 1000, "MAX_STAND_IN_BYTES of store/conflicts.py");
   }
 });
 

@@ -5,7 +5,7 @@ import { type Outcome, toResponse, SameDifferent, type Scene } from "./same-diff
 import type { Schedule, Step } from "./schedule.ts";
 import type { BreakInfo, Message } from "./screen.ts";
 import { keyLabel } from "./screens/keys.ts";
-import type { Node } from "./timeline.ts";
+import type { Node } from "./timeline-parts.ts";
 import type { Visit } from "./visit.ts";
 import { hasCatchTrials } from "./wire.ts";
 

@@ -12,9 +12,9 @@ from reproduction.paper.algorithm import descend, random_start
 from vseg.data.maps import Maps
 from vseg.data.responses import Tally
 from vseg.errors import NotConverged
+from vseg.reconstruction.kernels import Kernel
 from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.reconstruct import reconstruct
-from vseg.reconstruction.smoothness import Kernel
 
 PAPER_STRENGTH = 10.0
 UNREGULARISED_RATE = 0.3

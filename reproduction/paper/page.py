@@ -16,7 +16,7 @@ from reproduction.paper.claims import (
 from vseg._support.atomic_files import write_text
 from vseg._support.html_report import environment, style
 from vseg.errors import NotFound
-from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
+from vseg.reconstruction.smoothness_selection import FOLDS, STRENGTHS
 
 PAGE, TABLE = "index.html", "claims.md"
 FORMAT = 3  # of claims.json

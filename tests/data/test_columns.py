@@ -9,7 +9,7 @@ from sqlalchemy import inspect
 import vseg
 from vseg import store
 from vseg.data.columns import CHOICES, EVENT_KINDS, EVENTS, FLAGS, RESPONSES, SESSIONS
-from vseg.server.records import POSTED_RECORDS
+from vseg.server.record_validation import POSTED_RECORDS
 from vseg.store import migrate, schema
 
 FRONTEND = Path(__file__).parents[2] / "frontend" / "src"

@@ -5,8 +5,8 @@ from hypothesis import given, settings, strategies as st
 from strategies import grids, seeds, some_responses
 from vseg import Grid, designs, simulate, stimuli
 from vseg.models.fisher_scoring import ROWS_PER_BATCH, build_problem, compute_derivatives, minimise_cost
+from vseg.reconstruction.kernels import build_smoothness
 from vseg.reconstruction.losses import CROSS_ENTROPY, SQUARED_ERROR
-from vseg.reconstruction.smoothness import build_smoothness
 
 CODES = st.sampled_from([SQUARED_ERROR, CROSS_ENTROPY])
 

@@ -77,7 +77,7 @@ def test_the_kernel_is_that_of_the_reconstruction(study):
 
 def test_a_matrix_has_to_be_given_again(study):
     responses, _ = study
-    matrix = vseg.reconstruction.smoothness.build_smoothness(responses.layout, "eight").weights
+    matrix = vseg.reconstruction.kernels.build_smoothness(responses.layout, "eight").weights
     result = vseg.reconstruct(responses, segments=2, smoothness=1.0, kernel=matrix, seed=0)
     with pytest.raises(InvalidInput, match="was a matrix; give it to bootstrap as kernel"):
         vseg.bootstrap(responses, result, resamples=3, seed=0)

@@ -6,8 +6,8 @@ from strategies import seeds, some_responses
 from vseg import Grid, Pairs, Responses
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
+from vseg.reconstruction.kernels import build_smoothness
 from vseg.reconstruction.objective import build_objective
-from vseg.reconstruction.smoothness import build_smoothness
 
 terms = st.fixed_dictionaries(
     {

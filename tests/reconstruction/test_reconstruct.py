@@ -6,7 +6,7 @@ import pytest
 import vseg
 from vseg import Grid, Maps, Responses
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import (
+from vseg.reconstruction.smoothness_selection import (
     KERNELS,
     STRENGTHS,
     KernelComparison,

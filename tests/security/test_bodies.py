@@ -10,7 +10,7 @@ import pytest
 
 from roles import AttackScenario, run_server_with_roles
 from servers import event, response
-from vseg.server.records import MAX_BODY_BYTES
+from vseg.server.record_validation import MAX_BODY_BYTES
 
 SMALL = 8_192
 STUDY_BODY = 6_000_100

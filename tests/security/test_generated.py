@@ -22,7 +22,7 @@ from servers import response
 from vseg import store
 from vseg.server.headers import SECURITY_HEADERS
 from vseg.server.participant_routes import COMPLETION, ENTRY, LEAVING
-from vseg.server.records import POSTED_RECORDS
+from vseg.server.record_validation import POSTED_RECORDS
 
 FEW, MANY = 100, 12_000
 ROLES = (

@@ -9,7 +9,7 @@ from researchers import log_in, post_form
 from servers import STUDY, ParticipantClient, event, response, run_server
 from vseg import store
 from vseg.server import session_cache
-from vseg.server.records import MAX_CONTOUR_BYTES, MAX_EVENT_BYTES
+from vseg.server.record_validation import MAX_CONTOUR_BYTES, MAX_EVENT_BYTES
 from vseg.server.source_limit import (
     DAY_S,
     EXTRA_SESSIONS,
@@ -18,8 +18,8 @@ from vseg.server.source_limit import (
     SourceRefused,
     get_source,
 )
+from vseg.store.conflicts import MAX_STAND_IN_BYTES
 from vseg.store.sessions.assignment import DAILY_SESSIONS_PER_PLACE, EXTRA_DAILY_SESSIONS
-from vseg.store.validation import MAX_STAND_IN_BYTES
 
 STRANGERS = STUDY + "[contours]\ndraw = true\n"
 

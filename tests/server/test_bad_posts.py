@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from servers import STUDY, event, response, run_server
-from vseg.server.records import MAX_BODY_BYTES
+from vseg.server.record_validation import MAX_BODY_BYTES
 
 
 @pytest.fixture(scope="module")

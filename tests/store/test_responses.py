@@ -19,8 +19,8 @@ from stored_sessions import NOW, answer_all, begin_session, event, register_stud
 from vseg import store
 from vseg.errors import Conflict, InvalidInput, NotFound, VsegError
 from vseg.store import schema, writer
+from vseg.store.conflicts import EventLimits
 from vseg.store.tokens import hash_token
-from vseg.store.validation import EventLimits
 
 
 def read_stored(db, table=schema.responses) -> list[tuple[int, int]]:

@@ -4,9 +4,9 @@ from vseg._support.seeds import Seed
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Responses, Tally
 from vseg.designs import oracle
-from vseg.reconstruction.cross_validation import cross_validate
 from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.reconstruct import tally_one_image
+from vseg.reconstruction.smoothness_selection import cross_validate
 from vseg.reconstruction.solvers import coordinate_descent
 
 

@@ -1,7 +1,7 @@
 """The columns of the exported tables, each defined once: name, type, meaning, unit, bounds and origin.
 
 `RESPONSES` is the only definition of the columns of a response. Three things are built from it: the check of the
-records that a participant's page posts (vseg.server.records), the database table (vseg.store.schema) and the
+records that a participant's page posts (vseg.server.record_validation), the database table (vseg.store.schema) and the
 description of the columns in an export (vseg.data.psych_ds).
 
 To add a column of a response:

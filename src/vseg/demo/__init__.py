@@ -24,7 +24,7 @@ from vseg.demo.experiments import (
     photograph_experiment,
     texture_experiment,
 )
-from vseg.reconstruction.cross_validation import FOLDS, STRENGTHS
+from vseg.reconstruction.smoothness_selection import FOLDS, STRENGTHS
 from vseg.stimuli import PRESETS
 
 __all__ = ["count_steps", "run_demo"]

@@ -24,7 +24,7 @@ from vseg._support.progress import Progress
 from vseg.data.maps import Maps
 from vseg.errors import InvalidInput, VsegError
 from vseg.models.baselines import free_maps
-from vseg.models.families import Family, FittedModel, predict
+from vseg.models.model_interface import Family, FittedModel, predict
 from vseg.models.task import Task
 
 MAX_MESSAGE_LENGTH = 400

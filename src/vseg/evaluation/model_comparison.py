@@ -50,7 +50,7 @@ from vseg.evaluation.scores import (
     draw_bootstrap_weights,
     mean_bits,
 )
-from vseg.models.families import Family
+from vseg.models.model_interface import Family
 from vseg.models.task import Task
 
 CONFIDENCE = 0.95

@@ -7,7 +7,7 @@ description  dataset_description.json, README.md and software.json
 The names of the files are in vseg.data.dataset, the columns in vseg.data.columns.
 """
 
-from vseg.export.description import ExportCounts
 from vseg.export.folder import write_dataset
+from vseg.export.study_description import ExportCounts
 
 __all__ = ["ExportCounts", "write_dataset"]

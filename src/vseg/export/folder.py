@@ -20,8 +20,8 @@ from vseg.data.columns import CHOICES, CONTOURS, EVENTS, RESPONSES, SESSIONS, Co
 from vseg.data.contours import Contours, list_contour_rows
 from vseg.data.table_writing import ParquetFile, TableColumns, write_csv
 from vseg.errors import VsegWarning
-from vseg.export.description import ExportCounts, write_description
 from vseg.export.markers import write_markers, write_sidecar
+from vseg.export.study_description import ExportCounts, write_description
 from vseg.store.snapshot import Snapshot, SnapshotSession, take_snapshot
 from vseg.store.studies import StudyRow
 from vseg.study.sections import TimingSection

@@ -1,7 +1,7 @@
 """Models of segmentation: they predict maps or P(same), and are fitted to the same answers with the same cost.
 
 task                 Task: answers, images, K
-families             the interface of a model, and how it is sent to another process
+model_interface      the interface of a model, and how it is sent to another process
 catalogue            models by name, and a user's own from a file
 check                find problems of a model before a long run
 baselines            chance, the base rate of 'same', the reconstructed maps and the posterior

@@ -18,11 +18,11 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.data.responses import Tally
 from vseg.errors import NotConverged, NotFound
-from vseg.models.families import picklable
+from vseg.models.model_interface import picklable
 from vseg.models.task import Task
-from vseg.reconstruction.cross_validation import FOLDS, cross_validate
+from vseg.reconstruction.kernels import build_smoothness as penalty_of
 from vseg.reconstruction.objective import build_objective
-from vseg.reconstruction.smoothness import build_smoothness as penalty_of
+from vseg.reconstruction.smoothness_selection import FOLDS, cross_validate
 from vseg.reconstruction.solvers import get_solver
 
 FEW_PAIRS_SMOOTHNESS = 1.0  # λ if there are too few pairs for cross-validation

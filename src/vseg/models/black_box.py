@@ -21,7 +21,7 @@ from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
 from vseg.features import FeatureSource, as_image, cell_means
 from vseg.features.extraction import describe_features
-from vseg.models.families import check_predictions, picklable
+from vseg.models.model_interface import check_predictions, picklable
 from vseg.models.search import TRIALS, Ranges, initial_settings, minimise
 from vseg.models.task import Task
 from vseg.reconstruction.losses import EPS

@@ -24,9 +24,9 @@ from vseg.models.baselines import base_rate, chance, free_maps, posterior_maps
 from vseg.models.black_box import argument_names, black_box, pair_model
 from vseg.models.classical import CLASSICAL
 from vseg.models.discrimination import discrimination, distance_only
-from vseg.models.families import Family, PicklableFamily, picklable
 from vseg.models.linear import logistic, variance
 from vseg.models.mixture import mixture
+from vseg.models.model_interface import Family, PicklableFamily, picklable
 from vseg.models.search import settings_at
 
 Kind: TypeAlias = Literal["family", "maps", "logits", "pairs"]

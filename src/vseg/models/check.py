@@ -14,7 +14,7 @@ from vseg.errors import InvalidInput, VsegError
 from vseg.features import Feature, FeatureSource, as_image, extract
 from vseg.models.black_box import to_location_probabilities
 from vseg.models.catalogue import detect_kind, get_model, mid_range_settings
-from vseg.models.families import check_predictions
+from vseg.models.model_interface import check_predictions
 from vseg.models.task import Task
 
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vseg.data.pairs import Pairs
 from vseg.features import FeatureSource, standardise
 from vseg.features.extraction import describe_features
-from vseg.models.families import picklable
+from vseg.models.model_interface import picklable
 from vseg.models.task import Task
 from vseg.reconstruction.losses import EPS
 

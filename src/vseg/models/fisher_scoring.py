@@ -18,8 +18,8 @@ from scipy.sparse import block_diag, csr_array
 
 from vseg._support.numba_cache import compiled
 from vseg.data.responses import Tally
+from vseg.reconstruction.kernels import Smoothness
 from vseg.reconstruction.losses import CROSS_ENTROPY, loss
-from vseg.reconstruction.smoothness import Smoothness
 from vseg.stimuli.random_maps import softmax
 
 TOLERANCE, MAX_STEPS = 1e-7, 200

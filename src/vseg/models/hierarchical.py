@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput
-from vseg.models.families import picklable
 from vseg.models.fisher_scoring import FisherScoringProblem, FisherScoringResult, build_problem, minimise_cost
 from vseg.models.linear import LinearModel
+from vseg.models.model_interface import picklable
 from vseg.models.task import Task
 
 WIDTHS = (

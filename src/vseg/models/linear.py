@@ -24,11 +24,11 @@ from vseg.models.differential_variance import (
     Start as StartOfVariances,
     fit_differential_variance,
 )
-from vseg.models.families import picklable
 from vseg.models.fisher_scoring import FisherScoringResult, build_problem, minimise_cost, probabilities
+from vseg.models.model_interface import picklable
 from vseg.models.task import Task
+from vseg.reconstruction.kernels import build_smoothness as penalty_of
 from vseg.reconstruction.losses import get_loss_code
-from vseg.reconstruction.smoothness import build_smoothness as penalty_of
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of the prior, in units of weight per s.d. of a feature
 STARTS = 8

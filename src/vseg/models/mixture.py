@@ -21,7 +21,7 @@ from vseg.errors import InvalidInput
 from vseg.features import FeatureSource, standardise
 from vseg.features.extraction import describe_features
 from vseg.models.black_box import negative_log_likelihood
-from vseg.models.families import picklable
+from vseg.models.model_interface import picklable
 from vseg.models.task import Task
 from vseg.stimuli.random_maps import softmax
 

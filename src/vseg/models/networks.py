@@ -22,10 +22,10 @@ from vseg.data.pairs import Pairs
 from vseg.errors import InvalidInput, MissingExtra, NotConverged, NotFound
 from vseg.features import FeatureSource, standardise
 from vseg.features.extraction import describe_features
-from vseg.models.families import picklable
+from vseg.models.model_interface import picklable
 from vseg.models.task import Task
+from vseg.reconstruction.kernels import build_smoothness as penalty_of
 from vseg.reconstruction.objective import Objective, build_objective
-from vseg.reconstruction.smoothness import build_smoothness as penalty_of
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from vseg._support.confidence import interval_quantiles
 from vseg.data.responses import COLUMNS, Responses, concatenate
 from vseg.errors import InvalidInput
-from vseg.models.families import Family, FittedModel, predict
+from vseg.models.model_interface import Family, FittedModel, predict
 from vseg.models.task import Task
 
 UNITS = ("trials", "participants", "model")

@@ -15,9 +15,9 @@ from vseg._support.seeds import check_seed
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import InvalidInput
+from vseg.reconstruction.kernels import Kernel, build_smoothness
 from vseg.reconstruction.objective import build_objective
 from vseg.reconstruction.reconstruct import Reconstruction
-from vseg.reconstruction.smoothness import Kernel, build_smoothness
 from vseg.reconstruction.solvers import solve_batch
 
 UNITS = ("trials", "blocks", "participants")

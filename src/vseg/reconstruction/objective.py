@@ -10,8 +10,8 @@ from vseg._support.numba_cache import compiled
 from vseg.data.layout import Layout, as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
+from vseg.reconstruction.kernels import Kernel, Smoothness, build_smoothness
 from vseg.reconstruction.losses import get_loss_code, loss
-from vseg.reconstruction.smoothness import Kernel, Smoothness, build_smoothness
 
 WEIGHTS = ("trials", "pairs")
 STRONGEST = 1e12  # largest λ: above it rounding errors exceed the data term, and squares may overflow

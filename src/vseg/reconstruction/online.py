@@ -11,9 +11,9 @@ from vseg.data.maps import Maps
 from vseg.data.pairs import Pairs, check_pairs
 from vseg.data.responses import Responses, Tally, as_booleans
 from vseg.errors import InvalidInput
+from vseg.reconstruction.kernels import Kernel
 from vseg.reconstruction.objective import PairRows, build_objective
 from vseg.reconstruction.reconstruct import tally_one_image
-from vseg.reconstruction.smoothness import Kernel
 from vseg.reconstruction.solvers import coordinate_descent
 from vseg.reconstruction.solvers.local_refit import record_answers, refit_rows
 

@@ -17,14 +17,14 @@ from vseg.data.layout import Grid, Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import (
+from vseg.reconstruction.kernels import Kernel, build_smoothness
+from vseg.reconstruction.objective import build_objective
+from vseg.reconstruction.smoothness_selection import (
     KernelComparison,
     SmoothnessPath,
     compare_kernels,
     cross_validate,
 )
-from vseg.reconstruction.objective import build_objective
-from vseg.reconstruction.smoothness import Kernel, build_smoothness
 from vseg.reconstruction.solvers import Solution, Solver, check_options, get_solver
 
 GROUPINGS = ("participant", "image")

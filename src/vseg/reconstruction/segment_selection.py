@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from vseg.data.responses import Responses, Tally
 from vseg.errors import InvalidInput, NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import SmoothnessPath, cross_validate
 from vseg.reconstruction.reconstruct import Reconstruction, reconstruct, tally_one_image, warn_about_coverage
+from vseg.reconstruction.smoothness_selection import SmoothnessPath, cross_validate
 
 
 @dataclass(frozen=True, eq=False)

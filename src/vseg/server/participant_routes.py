@@ -26,7 +26,7 @@ from vseg.server.compression import PrecompressedFiles, json_response
 from vseg.server.html import render_template
 from vseg.server.http import error_response, read_json, run_in_thread
 from vseg.server.pair_scheduler import PairScheduler
-from vseg.server.records import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
+from vseg.server.record_validation import MAX_BODY_BYTES, POSTED_RECORDS, STRICT
 from vseg.server.resume_policy import Answers, ResumePoint, find_resume_point
 from vseg.server.session_cache import CachedSession, SessionCache
 from vseg.server.session_choices import ChoicesMessage, SessionChoices

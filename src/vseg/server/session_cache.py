@@ -15,11 +15,11 @@ from threading import Lock
 from typing import Any, Self
 
 from vseg.errors import InvalidInput
-from vseg.server.records import DEFAULTS
+from vseg.server.record_validation import DEFAULTS
 from vseg.server.session_choices import SessionChoices
+from vseg.store.conflicts import EventLimits
 from vseg.store.sessions import SessionTrials
 from vseg.store.studies import StudyRow
-from vseg.store.validation import EventLimits
 from vseg.study.trials import Trials
 
 MAX_SESSIONS = 5000
@@ -28,7 +28,7 @@ RECORDS_PER_TRIAL, EXTRA_RECORDS = 4, 1000
 EXTRA_EVENTS, EXTRA_CONTOURS = 200, 2
 
 Record = Mapping[str, Any]
-"""A validated `Response`, `Event` or `Contours` of records.py."""
+"""A validated `Response`, `Event` or `Contours` of record_validation.py."""
 
 
 class CachedSession:

@@ -11,7 +11,7 @@ researchers, tokens                     who may log in
 backup, vacuum                          copies of the database; removing traces of deleted rows
 changes, snapshot                       reading a study: what is new, or all of it at one moment
 database, schema, migrate               connections, tables and their versions
-writer, validation                      `responses.append` queues records; a thread stores them in batches
+writer, conflicts                       `responses.append` queues records; a thread stores them in batches
 """
 
 from importlib.util import find_spec

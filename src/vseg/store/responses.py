@@ -11,10 +11,10 @@ from sqlalchemy import ColumnElement, RowMapping, Table, select, true
 
 from vseg.data.responses import COLUMNS, Responses, mark_used
 from vseg.errors import InvalidInput
+from vseg.store.conflicts import EventLimits
 from vseg.store.database import Database, now_ms as clock_ms
 from vseg.store.schema import events as event_table, participants, responses as response_table, sessions
 from vseg.store.studies import StudyRow
-from vseg.store.validation import EventLimits
 from vseg.store.writer import WriteRequest
 
 ADDED_COLUMNS = ("session", "received_at_ms")

@@ -28,8 +28,8 @@ from sqlalchemy import (
 )
 
 from vseg.errors import Conflict, InvalidInput, NotAllowed, NotFound, VsegError
+from vseg.store.conflicts import EventLimits, Row, find_conflicts, find_over_limit
 from vseg.store.schema import events, responses, sessions
-from vseg.store.validation import EventLimits, Row, find_conflicts, find_over_limit
 
 if TYPE_CHECKING:
     from vseg.store.database import Database

@@ -18,7 +18,7 @@ from vseg.data.layout import Layout
 from vseg.data.maps import Maps
 from vseg.data.responses import Responses
 from vseg.errors import Conflict, InvalidInput, VsegWarning
-from vseg.reconstruction.smoothness import Kernel
+from vseg.reconstruction.kernels import Kernel
 from vseg.reconstruction.solvers import Solver
 from vseg.workflows.data_source import DataSource, ReadImage, Segments
 from vseg.workflows.fits import FailedFit, Fit, FitMethod, NamedFits, Pixels, try_fit, write_table

@@ -14,7 +14,7 @@ from vseg.evaluation.folds import FitUnit, group_rows
 from vseg.evaluation.sandbox import MEMORY_MB, SECONDS
 from vseg.evaluation.scores import bits, compute_calibration
 from vseg.models.differential_variance import STARTS
-from vseg.models.families import Family
+from vseg.models.model_interface import Family
 from vseg.models.task import Task
 from vseg.workflows.score_models import load_family, load_task, make_maps_figure, open_executor
 

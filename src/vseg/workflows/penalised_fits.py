@@ -10,9 +10,9 @@ from vseg.bayes.segment_evidence import SegmentsTable
 from vseg.data.catch_trials import CatchTrials, choose_lapses, sum_catch_trials
 from vseg.data.responses import Responses
 from vseg.errors import NotConverged, VsegWarning
-from vseg.reconstruction.cross_validation import FOLDS, KERNELS, STRENGTHS
 from vseg.reconstruction.reconstruct import Reconstruction, reconstruct
 from vseg.reconstruction.segment_selection import choose_segments
+from vseg.reconstruction.smoothness_selection import FOLDS, KERNELS, STRENGTHS
 from vseg.workflows.fits import Fit, NamedFits, Pixels, try_fit
 
 

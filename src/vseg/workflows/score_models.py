@@ -21,7 +21,7 @@ from vseg.evaluation.submissions import SubmissionResult, file_digest, run_submi
 from vseg.features import get_feature
 from vseg.models.black_box import fixed_maps
 from vseg.models.catalogue import MODEL_DESCRIPTIONS, get_model, get_model_lazily
-from vseg.models.families import Family, PicklableFamily
+from vseg.models.model_interface import Family, PicklableFamily
 from vseg.models.task import Task
 
 if TYPE_CHECKING:

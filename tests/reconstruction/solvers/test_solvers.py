@@ -147,7 +147,7 @@ def test_a_free_layout_is_fitted_like_a_grid(layout, seed):
 
 
 def test_large_scatters_have_several_levels():
-    from vseg.reconstruction.smoothness import build_smoothness
+    from vseg.reconstruction.kernels import build_smoothness
     from vseg.reconstruction.solvers.coarse_to_fine import build_levels
 
     layout = vseg.Scatter(np.random.default_rng(0).random((400, 2)))
@@ -162,7 +162,7 @@ def test_large_scatters_have_several_levels():
 @pytest.mark.parametrize("kernel", ["four", "eight", "gaussian:1", "gaussian:2"])
 def test_a_slow_wave_costs_the_same_on_every_level(kernel):
     """Each level's penalty is scaled to that, whatever the kernel: coarse fits are as smooth as fine."""
-    from vseg.reconstruction.smoothness import build_smoothness
+    from vseg.reconstruction.kernels import build_smoothness
     from vseg.reconstruction.solvers.coarse_to_fine import build_levels
 
     level = build_levels(build_smoothness(Grid(32), kernel))

@@ -16,8 +16,8 @@ from scipy.sparse import csr_array, eye_array
 
 from vseg._support.numba_cache import compiled
 from vseg.data.layout import Grid, Layout
+from vseg.reconstruction.kernels import Penalty, Smoothness, flat_penalty, without_diagonal
 from vseg.reconstruction.objective import PairRows
-from vseg.reconstruction.smoothness import Penalty, Smoothness, flat_penalty, without_diagonal
 
 FEW = 25  # stop at about this many groups, where a fit from a random start takes microseconds
 FEWEST = 16

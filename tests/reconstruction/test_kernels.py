@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from strategies import layouts, some_maps
 from vseg import Grid, Scatter
 from vseg.errors import InvalidInput
-from vseg.reconstruction.smoothness import build_smoothness, gaussian
+from vseg.reconstruction.kernels import build_smoothness, gaussian
 
 KERNELS = ["four", "eight", "gaussian:1.5", ("gaussian", 0.7), "gaussian:0.01"]
 

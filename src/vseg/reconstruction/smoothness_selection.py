@@ -15,8 +15,8 @@ from vseg._support.seeds import check_seed
 from vseg.data.layout import Grid, Layout, as_floats
 from vseg.data.responses import Tally
 from vseg.errors import InvalidInput
+from vseg.reconstruction.kernels import Kernel, Smoothness, build_smoothness
 from vseg.reconstruction.objective import build_objective
-from vseg.reconstruction.smoothness import Kernel, Smoothness, build_smoothness
 from vseg.reconstruction.solvers import Solver, solve_batch
 
 STRENGTHS = (100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0)
