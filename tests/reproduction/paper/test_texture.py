@@ -78,8 +78,9 @@ def test_an_experiment_finds_that_entropy_is_larger(table):
 
 def test_d_is_cohens_d_and_follows_from_t(table):
     """With groups of one size d = t·√(2/n); the paper's own t and d obey it."""
-    t, d = table.column("t"), table.column("d")
-    assert d == pytest.approx(t * np.sqrt(2 / 15))
+    for name in (texture.BELIEF, *ESTIMATORS):
+        t, d = table.column("t", estimator=name), table.column("d", estimator=name)
+        assert d == pytest.approx(t * np.sqrt(2 / 15))
     assert 2.746 * np.sqrt(2 / 15) == pytest.approx(1.003, abs=1e-3)
     low, high = np.arange(15.0), np.arange(15.0) ** 1.2
     assert cohens_d(low, high).value == pytest.approx(texture.welch(low, high).t * np.sqrt(2 / 15))
@@ -107,9 +108,10 @@ def test_strong_smoothness_adds_entropy(table):
 
 def test_claims_follow_the_table(table):
     """With the sign reversed, simulated participants do not show the effect; the method's own claim is judged."""
-    turned = Table([{**row, "d": -row["d"], "t": -row["t"]} for row in table.rows])
+    turned = Table([row | {name: -row[name] for name in ("d", "t") if name in row} for row in table.rows])
     assert texture.claims(turned)[0].why.startswith("Simulated participants do not show it")
     even = Table([{**row, "f_low": row["f_high"], "between_low": row["between_high"]} for row in table.rows])
+    assert all("drawn contours: F = " in claim.ours for claim in texture.claims(table)[3:5])
     for claim in texture.claims(even)[3:5]:
         assert claim.why.startswith("Simulated participants do not show it")
     verdicts = [claim.verdict for claim in texture.claims(table)]
@@ -132,3 +134,10 @@ def test_drawn_contours_of_different_people_agree_less_at_high_uncertainty():
     assert (len(low[0]), len(low[1])) == (60, 4 * 105)
     assert np.median(low[1]) > np.median(high[1]) + 0.05
     assert np.median(low[0]) == pytest.approx(0.36, abs=0.05)
+
+
+def test_drawings_are_judged_with_a_tolerance_of_one_location(table):
+    """Mean F over two replications of two pictures: about 0.99 low and 0.97 high, against the truth and each other."""
+    for score in ("f", "between"):
+        low, high = (table.column(f"{score}_{c}", estimator=texture.DRAWING) for c in participants.CONDITIONS)
+        assert 0.95 < high.mean() < low.mean() <= 1
