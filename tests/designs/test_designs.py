@@ -417,6 +417,11 @@ def test_paper_trials_suffice_for_any_segments(seed):
     assert (count_partners(pairs, labels, 4)[:, np.bincount(labels) > 1] > 0).all()
 
 
+def test_oracle_labels_beyond_the_number_of_segments_are_refused():
+    with pytest.raises(InvalidInput, match="Labels must be 0 to 1 if there are 2 segments, got 4"):
+        designs.oracle(Grid(5), labels=np.arange(25) % 5, segments=2, seed=0)
+
+
 def test_oracle_blocks_avoid_earlier_pairs_and_keep_the_segments():
     labels = np.arange(64) // 16
     blocks = designs.draw_blocks("oracle", Grid(8), labels=labels, blocks=3, fresh=True, trials=128, seed=0)

@@ -18,7 +18,7 @@ EXPLANATIONS = {
     "boundary_precision": ("0-1", "share of boundary pixels that are right"),
     "boundary_recall": ("0-1", "share of true boundary pixels that were found"),
     "boundary_f": ("0-1", "harmonic mean of the two"),
-    "mean_entropy": ("nats", "uncertainty of the maps"),
+    "mean_entropy": ("nats", "uncertainty of the maps (of a posterior: its median map)"),
     "true_mean_entropy": ("nats", "uncertainty of the truth"),
     "entropy_error": ("nats", "mean absolute difference of the two, location by location"),
     "segments_won": ("count", "maps that win at least one location"),

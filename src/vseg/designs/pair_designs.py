@@ -337,13 +337,16 @@ def oracle(
     label = check_labels(layout, labels)
     if trials is None and segments is None:
         segments = max(int(label.max()) + 1, 2)
+    if segments is not None and label.max() >= segments:
+        raise InvalidInput(
+            f"Labels must be 0 to {segments - 1} if there are {segments} segments, got {label.max()}: "
+            "increase segments or leave it out."
+        )
     count, rng = _check_trials(layout, segments, trials), np.random.default_rng(check_seed(seed))
     members = [rng.permutation(np.flatnonzero(label == k)) for k in np.unique(label)]
     counts = _share_among_segments([len(each) for each in members], count)
     ends: list[tuple[Indices, Indices]] = []
-    used = [0] * len(
-        members
-    )  # where the next pairs of each segment begin, so that all its locations are used evenly
+    used = [0] * len(members)  # where each segment's next pairs begin, so that its locations are used evenly
     for (a, b), pairs_between in counts.items():
         if a == b:
             n = len(members[a])
